@@ -1,0 +1,58 @@
+"""Metrics by name: what `collabllm.metrics` in the configuration chooses from.
+
+Promises: an unknown name or option is an error that lists what there is.
+Knows nothing of what the metrics do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from reward.metric import Metric
+
+Class = TypeVar("Class", bound=type)
+
+_BUILT_IN = ("accuracy", "goal_coverage", "goal_elicited", "interactivity", "token_amount")
+_METRICS: dict[str, type] = {}
+
+
+def register(name: str) -> Callable[[Class], Class]:
+    """Register a metric class under a name; a plug-in of your own does the same."""
+
+    def decorate(cls: Class) -> Class:
+        known = _METRICS.get(name)
+        if known is not None and known.__qualname__ != cls.__qualname__:
+            raise ValueError(f"the metric name {name!r} is taken by {known.__module__}")
+        _METRICS[name] = cls
+        return cls
+
+    return decorate
+
+
+def metric_names() -> list[str]:
+    """Return the names of all metrics."""
+    for name in _BUILT_IN:
+        importlib.import_module(f"reward.{name}")
+    return sorted(_METRICS)
+
+
+def make_metric(name: str, options: Mapping[str, Any] | None = None) -> Metric:
+    """Make a metric.
+
+    Args:
+        name: Its registered name.
+        options: Its settings by name.
+
+    Raises:
+        ValueError: If there is no such metric or it has no such option.
+    """
+    names = metric_names()
+    if name not in names:
+        raise ValueError(f"unknown metric {name!r}; there are: {', '.join(names)}")
+    try:
+        metric: Metric = _METRICS[name](**dict(options or {}))
+    except TypeError as error:
+        raise ValueError(f"metric {name!r}: {error}") from error
+    return metric
