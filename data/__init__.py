@@ -1,0 +1,1 @@
+"""Task families and data sets, made into the parquet files that training reads."""

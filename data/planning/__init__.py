@@ -1,0 +1,1 @@
+"""The family `planning`: vague requests to plan something, procedural, written for this project."""
