@@ -1,0 +1,1 @@
+"""Is the trained model a better collaborator, and how sure are we?"""

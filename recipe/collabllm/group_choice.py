@@ -1,0 +1,106 @@
+"""Which replies are trained on, and what a step's logs say about them.
+
+Promises: a reply without a reward is left out of its group; a group with fewer than two
+rewarded replies is left out whole, because GRPO would take a lone reward as advantage; past
+`max_failure_rate` the run stops. Pure functions of records; knows nothing of verl.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import fmean, pstdev, pvariance
+
+from interaction.questions import questions_in
+from recipe.collabllm.record import Outcome, ReplyRecord
+
+SMALLEST_GROUP = 2
+
+
+class TooManyFailures(RuntimeError):
+    """More futures failed than `collabllm.max_failure_rate` allows."""
+
+
+def trained(records: Sequence[ReplyRecord]) -> list[bool]:
+    """Return for each reply whether it is trained on."""
+    rewarded: dict[str, int] = defaultdict(int)
+    for record in records:
+        rewarded[record.uid] += record.mr is not None
+    return [
+        record.mr is not None and rewarded[record.uid] >= SMALLEST_GROUP for record in records
+    ]
+
+
+def check_failures(records: Sequence[ReplyRecord], lost: int, K: int, max_rate: float) -> float:
+    """Return the share of futures that failed.
+
+    Args:
+        records: The step's replies.
+        lost: Replies that never arrived; each counts as K failed futures.
+        K: Futures per reply.
+        max_rate: Largest share that is put up with.
+
+    Raises:
+        TooManyFailures: If more failed; it tells the commonest reasons.
+    """
+    reasons: dict[str, int] = defaultdict(int)
+    for record in records:
+        for future in record.futures:
+            if future.failure is not None:
+                reasons[future.failure] += 1
+    if lost:
+        reasons["the reply was lost (see the log for the agent loop's error)"] = lost * K
+    failed = sum(reasons.values())
+    total = sum(len(record.futures) for record in records) + lost * K
+    rate = failed / total if total else 0.0
+    if rate > max_rate:
+        commonest = sorted(reasons.items(), key=lambda item: -item[1])[:3]
+        told = "; ".join(f"{count} x {reason}" for reason, count in commonest)
+        raise TooManyFailures(
+            f"{failed} of {total} futures failed ({rate:.0%}), more than "
+            f"collabllm.max_failure_rate={max_rate:.0%} allows: {told}. Mend the cause, or raise "
+            "collabllm.max_failure_rate; the same command resumes from the last checkpoint"
+        )
+    return rate
+
+
+def step_metrics(records: Sequence[ReplyRecord], lost: int, failure_rate: float) -> dict[str, float]:
+    """Return what verl logs about a step's rewards, under `reward/...`."""
+    rewarded = [record for record in records if record.mr is not None]
+    scored = [record for record in records if record.outcome is Outcome.SCORED]
+    futures = [future for record in scored for future in record.futures if future.failure is None]
+    metrics = {
+        "failure_rate": failure_rate,
+        "failed_futures": sum(f.failure is not None for r in records for f in r.futures),
+        "lost_replies": lost,
+        "left_out_replies": sum(not kept for kept in trained(records)),
+        "valid_futures": _mean(record.n_valid for record in scored),
+        "floored_replies": _mean(record.outcome is Outcome.FLOOR for record in rewarded),
+        "ask_rate": _mean(bool(questions_in(record.reply, {})) for record in records),
+        "reply_tokens": _mean(record.reply_tokens for record in records),
+        "future_tokens": _mean(future.policy_tokens for future in futures),
+        "user_turns": _mean(future.user_turns for future in futures),
+        "user_done": _mean(future.stop == "user_done" for future in futures),
+        "mr/mean": _mean(record.mr for record in rewarded if record.mr is not None),
+        "mr/std": pstdev([r.mr for r in rewarded if r.mr is not None]) if rewarded else None,
+        "mr/within_reply_variance": _mean(r.variance for r in scored if r.n_valid > 1),
+        "mr/between_reply_variance": _between(rewarded),
+    }
+    names = {name for record in scored for name in record.per_metric}
+    for name in sorted(names):
+        metrics[name] = _mean(record.per_metric[name] for record in scored)
+    return {f"reward/{name}": float(value) for name, value in metrics.items() if value is not None}
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    listed = list(values)
+    return fmean(listed) if listed else None
+
+
+def _between(records: Sequence[ReplyRecord]) -> float | None:
+    """Return the mean over prompts of the variance of MR among a prompt's replies."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    for record in records:
+        if record.mr is not None:
+            groups[record.uid].append(record.mr)
+    return _mean(pvariance(group) for group in groups.values() if len(group) > 1)

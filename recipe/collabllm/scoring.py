@@ -1,0 +1,68 @@
+"""From a reply's futures to its reward: what the reward manager does, without verl.
+
+Promises: an unusable reply gets the floor and is not scored; a future that cannot be scored is
+dropped with its reason; a reply without a valid future is left out, never given a number.
+Knows nothing of verl, Ray or files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from interaction.task import Task
+from recipe.collabllm.record import FutureRecord, Outcome, ReplyRecord
+from recipe.collabllm.settings import Settings
+from reward.metric import MetricContext, MetricFailed
+from reward.multiturn_reward import conversation_reward, multiturn_reward
+from reward.score import score_conversation
+
+
+@dataclass(frozen=True)
+class ReplyScorer:
+    """Scores replies by the settings' metrics.
+
+    Attributes:
+        settings: Metrics, weights and floor.
+        count_tokens: Length of a text in the policy's tokens.
+    """
+
+    settings: Settings
+    count_tokens: Callable[[str], int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_metrics", self.settings.make_metrics())
+
+    async def score(self, task: Task, record: ReplyRecord) -> ReplyRecord:
+        """Return the record with scores, reward and outcome."""
+        if record.fault:
+            return replace(record, outcome=Outcome.FLOOR, mr=self.settings.floor)
+        futures = await asyncio.gather(
+            *(self._future(task, record, future) for future in record.futures)
+        )
+        record = replace(record, futures=list(futures))
+        valid = [future.scores for future in futures if future.failure is None]
+        if not valid:
+            return replace(record, outcome=Outcome.LEFT_OUT)
+        reward = multiturn_reward(valid, self.settings.weights)
+        return replace(
+            record,
+            outcome=Outcome.SCORED,
+            mr=reward.value,
+            per_metric=dict(reward.per_metric),
+            n_valid=reward.n_valid,
+            variance=reward.variance,
+        )
+
+    async def _future(self, task: Task, record: ReplyRecord, future: FutureRecord) -> FutureRecord:
+        if future.failure is not None:
+            return future
+        context = MetricContext(given=record.given, count_tokens=self.count_tokens)
+        conversation = record.conversation(future)
+        try:
+            scores = await score_conversation(task, conversation, self._metrics, context)
+        except MetricFailed as error:
+            return future.failed(f"metric: {error}")
+        reward = conversation_reward(scores, self.settings.weights)
+        return replace(future, scores=scores, reward=reward)

@@ -1,0 +1,158 @@
+"""The `collabllm` part of the configuration, checked.
+
+Promises: every key is known, every value is in range, metrics and users exist, before any
+work begins; a fault names its key and says what to do.
+Knows nothing of verl's own keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from interaction.registry import InteractionConfigError, load_users, read_interactions
+from interaction.user import SimulatedUser
+from reward.metric import Metric
+from reward.multiturn_reward import reply_floor
+from reward.registry import make_metric
+
+
+class SettingsError(ValueError):
+    """A setting cannot be used; the message names it and the remedy."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """See config/collabllm.yaml for each key's meaning, unit and default."""
+
+    task: str
+    preset: str
+    run: str
+    outputs: str
+    seed: int
+    K: int
+    window: int
+    max_reply_tokens: int
+    max_future_tokens: int
+    max_user_tokens: int
+    user: str
+    interaction: tuple[Mapping[str, Any], ...]
+    interaction_config_path: str | None
+    user_timeout_s: float
+    user_attempts: int
+    metrics: Mapping[str, Mapping[str, Any]]
+    floor_margin: float
+    max_failure_rate: float
+    seed_parameter: str | None
+
+    def __post_init__(self) -> None:
+        self._at_least("K", 1, "a reply is scored on at least one future; for the reply alone set collabllm.window=0")
+        self._at_least("window", 0, "0 scores the reply alone")
+        for key in ("max_reply_tokens", "max_future_tokens", "max_user_tokens", "user_attempts"):
+            self._at_least(key, 1, "it is a budget")
+        if not self.user_timeout_s > 0:
+            raise SettingsError(f"collabllm.user_timeout_s={self.user_timeout_s}: must be positive")
+        if not 0 <= self.max_failure_rate <= 1:
+            raise SettingsError(
+                f"collabllm.max_failure_rate={self.max_failure_rate}: a share, from 0 to 1"
+            )
+        if not self.metrics:
+            raise SettingsError("collabllm.metrics is empty: name at least one metric")
+        if not self.run or "/" in self.run or self.run in (".", ".."):
+            raise SettingsError(f"collabllm.run={self.run!r}: a folder name without '/'")
+
+    def _at_least(self, key: str, least: int, why: str) -> None:
+        value = getattr(self, key)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise SettingsError(f"collabllm.{key}={value}: a whole number from {least} up ({why})")
+
+    def check_parts(self) -> None:
+        """Make everything the settings name once.
+
+        Raises:
+            SettingsError: If a metric, weight or user cannot be used.
+        """
+        self._floor()
+        self.make_user()
+
+    def make_metrics(self) -> dict[str, Metric]:
+        """Return the metrics by name.
+
+        Raises:
+            SettingsError: If one does not exist or has no such option.
+        """
+        try:
+            return {
+                name: make_metric(name, {k: v for k, v in chosen.items() if k != "weight"})
+                for name, chosen in self.metrics.items()
+            }
+        except ValueError as error:
+            raise SettingsError(f"collabllm.metrics: {error}") from error
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The metrics' weights by name.
+
+        Raises:
+            SettingsError: If one is missing or not a number.
+        """
+        weights = {}
+        for name, chosen in self.metrics.items():
+            weight = chosen.get("weight")
+            if isinstance(weight, bool) or not isinstance(weight, int | float):
+                raise SettingsError(
+                    f"collabllm.metrics.{name}.weight={weight}: must be a number"
+                )
+            weights[name] = float(weight)
+        return weights
+
+    @property
+    def floor(self) -> float:
+        """What an unusable reply gets: below the worst R* there can be."""
+        return self._floor()
+
+    def _floor(self) -> float:
+        metrics, weights = self.make_metrics(), self.weights
+        try:
+            return reply_floor(metrics, weights, self.floor_margin)
+        except ValueError as error:
+            raise SettingsError(f"collabllm.floor_margin: {error}") from error
+
+    def make_user(self) -> SimulatedUser:
+        """Return the simulated user that `user` names.
+
+        Raises:
+            SettingsError: If there is none of that name or it cannot be made.
+        """
+        try:
+            path = self.interaction_config_path
+            entries = read_interactions(path) if path else self.interaction
+            users = load_users(entries, path or "collabllm.interaction")
+        except InteractionConfigError as error:
+            raise SettingsError(str(error)) from error
+        if self.user not in users:
+            raise SettingsError(
+                f"collabllm.user={self.user}: no such user; there are: {', '.join(sorted(users))}"
+            )
+        return users[self.user]
+
+
+def read_settings(raw: Mapping[str, Any]) -> Settings:
+    """Return the checked settings of a plain `collabllm` mapping.
+
+    Raises:
+        SettingsError: If a key is unknown or missing, or a value cannot be used.
+    """
+    names = {field.name for field in fields(Settings)}
+    unknown, missing = set(raw) - names, names - set(raw)
+    if unknown or missing:
+        what = f"unknown {sorted(unknown)}" if unknown else f"missing {sorted(missing)}"
+        raise SettingsError(f"collabllm: {what}; the keys are {', '.join(sorted(names))}")
+    if not isinstance(raw["metrics"], Mapping) or not all(
+        isinstance(chosen, Mapping) for chosen in raw["metrics"].values()
+    ):
+        raise SettingsError("collabllm.metrics: expected name: {weight: number, ...}")
+    settings = Settings(**{**raw, "interaction": tuple(raw["interaction"] or ())})
+    settings.check_parts()
+    return settings
