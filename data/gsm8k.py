@@ -32,10 +32,12 @@ _NUMBER = re.compile(
 )
 _FINAL = re.compile(r"####\s*(-?[\d,]+(?:\.\d+)?)\s*$")
 _COMMON = frozenset(
-    "about after again also because been before being both does doing down during each every "
-    "from further have having here into itself just many more most much only other over same "
-    "she should some such than that the their them then there these they this those through "
-    "under until very were what when where which while will with would year your".split()
+    """
+    about after again also because been before being both does doing down during each every
+    from further have having here into itself just many more most much only other over same
+    she should some such than that the their them then there these they this those through
+    under until very were what when where which while will with would year your
+    """.split()
 )
 MOST_WITHHELD = 3
 
@@ -94,7 +96,9 @@ def _read_row(path: Path, number: int, line: bytes) -> tuple[str, str]:
     try:
         row = json.loads(line.decode("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise DataError(f"{where}: not a line of UTF-8 JSON ({error}); mend or delete it") from error
+        raise DataError(
+            f"{where}: not a line of UTF-8 JSON ({error}); mend or delete it"
+        ) from error
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object, got {type(row).__name__}")
     for key in ("question", "answer"):

@@ -82,7 +82,7 @@ def check_file(path: str | Path) -> int:
             _check_row(row)
         except (DataError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{path}: row {number}: {error}") from error
-    return table.num_rows
+    return int(table.num_rows)
 
 
 def check_splits(train: str | Path, validation: str | Path) -> None:

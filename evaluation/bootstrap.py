@@ -48,9 +48,7 @@ def mean_interval(values: Sequence[float], seed: int = 0) -> Interval:
     return Interval(float(sample.mean()), float(low), float(high), len(sample))
 
 
-def paired_difference(
-    before: Sequence[float], after: Sequence[float], seed: int = 0
-) -> Interval:
+def paired_difference(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Interval:
     """Return the mean of `after - before` over the same problems, with its 95% interval.
 
     Raises:

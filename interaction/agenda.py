@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from interaction.conversation import Message
 from interaction.questions import Question, questions_in
 from interaction.task import Fact, Goal
-from interaction.wording import mentions, mentions_any, sentences
+from interaction.wording import mentions, mentions_any, mentions_half, sentences
 
 CLOSINGS = (
     "That's everything. What do you suggest?",
@@ -86,8 +86,11 @@ def is_told(fact: Fact, text: str) -> bool:
 
 
 def respects(fact: Fact, text: str) -> bool:
-    """Return whether an assistant's text takes a fact into account."""
-    return mentions_any(text, (fact.value, *fact.accepted))
+    """Return whether an assistant's text takes a fact into account.
+
+    Nobody repeats a user word for word, so half of the value's content words are enough.
+    """
+    return mentions_half(text, fact.value) or mentions_any(text, fact.accepted)
 
 
 def questions_for(goal: Goal, text: str) -> tuple[Question, ...]:

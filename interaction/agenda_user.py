@@ -42,8 +42,10 @@ _DOES_NOT_FIT = (
 _ASK_ME = ("What would you like to know?", "What do you need from me?", "Ask me what you need.")
 _NO_OPINION = ("That doesn't matter to me.", "I have no opinion on that.", "I can't say.")
 _CAPITAL_ONLY_AT_START = frozenset(
-    "A An At By Each Every For From He In It It's My No On Our She The There They This To We With"
-    .split()
+    """
+    A An At By Each Every For From He In It It's My No On Our She The There They This To We
+    With
+    """.split()
 )
 
 
@@ -155,7 +157,9 @@ def _state(fact: Fact, persona: Persona) -> str:
 def _closed(parts: list[str], goal: Goal, standing: Standing, rng: random.Random) -> str:
     """Join what is told; say so if it was the last of it."""
     text = " ".join(parts)
-    told_now = [fact for fact in standing.missing if fact.statement in text or _terse_in(fact, text)]
+    told_now = [
+        fact for fact in standing.missing if fact.statement in text or _terse_in(fact, text)
+    ]
     if len(told_now) == len(standing.missing):
         return f"{text} {rng.choice(CLOSINGS)}"
     return text

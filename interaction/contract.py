@@ -50,7 +50,9 @@ class BaseInteraction(ABC):
         """Return the score of the conversation so far."""
         return 0.0
 
-    async def finalize_interaction(self, instance_id: str | None = None, **kwargs: Any) -> None:
+    async def finalize_interaction(  # noqa: B027  (there may be nothing to forget)
+        self, instance_id: str | None = None, **kwargs: Any
+    ) -> None:
         """Forget a conversation."""
 
 

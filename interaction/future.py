@@ -63,7 +63,9 @@ async def sample_future(
         if future.conversation.stop:
             return future
         seed = derive_seed(policy_seed, turn)
-        future = _with_policy_turn(future, await policy.reply(future.conversation, max_tokens, seed))
+        future = _with_policy_turn(
+            future, await policy.reply(future.conversation, max_tokens, seed)
+        )
         if future.conversation.stop:
             return future
     return Future(

@@ -13,6 +13,14 @@ from functools import lru_cache
 _WORD = re.compile(r"[a-z0-9]+(?:[.,:'/-][a-z0-9]+)*")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 _GAP = 4
+_FUNCTION_WORDS = frozenset(
+    """
+    a about an and any are as at be but by can do for from get had has have i if in into is it
+    its may me more most must my no not of off on only or other our over so some than that the
+    their them there they this to too up us very want was we what when which who will with
+    would you your
+    """.split()
+)
 
 
 def sentences(text: str) -> list[str]:
@@ -25,8 +33,7 @@ def words(text: str) -> tuple[str, ...]:
     """Return a text's words, lower case, plural endings removed."""
     plain = text.lower().replace("\u2019", "'").replace("*", " * ")
     return tuple(
-        part if part == "*" else _stem(part)
-        for part in re.findall(rf"{_WORD.pattern}|\*", plain)
+        part if part == "*" else _stem(part) for part in re.findall(rf"{_WORD.pattern}|\*", plain)
     )
 
 
@@ -49,6 +56,14 @@ def mentions(text: str, phrase: str) -> bool:
 def mentions_any(text: str, phrases: Iterable[str]) -> bool:
     """Return whether `text` mentions one of `phrases`."""
     return any(mentions(text, phrase) for phrase in phrases)
+
+
+def mentions_half(text: str, phrase: str) -> bool:
+    """Return whether `text` has at least half of the content words of `phrase`, in any order."""
+    content = [word for word in words(phrase) if word not in _FUNCTION_WORDS] or words(phrase)
+    said = set(words(text))
+    found = sum(word in said for word in content)
+    return found > 0 and 2 * found >= len(content)
 
 
 def _matches(said: Sequence[str], start: int, wanted: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
 """How a conversation is worth something: metrics, R* and the multiturn-aware reward.
 
-    from reward import multiturn_reward, score_conversation
+from reward import multiturn_reward, score_conversation
 """
 
 from reward.metric import Metric, MetricContext, MetricFailed

@@ -1,8 +1,8 @@
-"""`accuracy`: is the last answer right? By rule, for mathematics.
+r"""`accuracy`: is the last answer right? By rule, for mathematics.
 
-The answer is taken from the policy's last turn: the last \\boxed{...}, else what follows
+The answer is taken from the policy's last turn: the last \boxed{...}, else what follows
 "answer is" or "=", else the last number. math-verify decides whether it equals the ground
-truth, so "1/2", "0.5" and "\\frac{1}{2}" are one. In {0, 1}. Only short answers are parsed:
+truth, so "1/2", "0.5" and "\frac{1}{2}" are one. In {0, 1}. Only short answers are parsed:
 a model's text never reaches the parser as a whole.
 """
 
@@ -21,7 +21,9 @@ from reward.metric import MetricContext, MetricFailed
 from reward.registry import register
 
 _BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
-_STATED = re.compile(r"answer\s*(?:is|:)\s*:?\s*\**\s*\$?([^\n]*?)(?:[.!]?\s*$|[.!]\s|\n)", re.I | re.M)
+_STATED = re.compile(
+    r"answer\s*(?:is|:)\s*:?\s*\**\s*\$?([^\n]*?)(?:[.!]?\s*$|[.!]\s|\n)", re.I | re.M
+)
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
 _LONGEST = 80
 # Warns at every call that its time limit is off; see `_equal`.
@@ -37,9 +39,7 @@ class Accuracy:
 
     range = (0.0, 1.0)
 
-    async def score(
-        self, task: Task, conversation: Conversation, context: MetricContext
-    ) -> float:
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
         """Compare the last turn's answer with the ground truth.
 
         Raises:

@@ -24,9 +24,7 @@ class GoalCoverage:
 
     range = (0.0, 1.0)
 
-    async def score(
-        self, task: Task, conversation: Conversation, context: MetricContext
-    ) -> float:
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
         """Return respected facts over told facts in the last due answer."""
         positions = context.policy_turns(conversation)
         if not positions:

@@ -23,9 +23,7 @@ class GoalElicited:
 
     range = (0.0, 1.0)
 
-    async def score(
-        self, task: Task, conversation: Conversation, context: MetricContext
-    ) -> float:
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
         """Return told facts over all facts."""
         if not task.goal.facts:
             return 1.0

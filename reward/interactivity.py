@@ -34,14 +34,12 @@ class Interactivity:
     """
 
     any_question: float = 0.25
-    indifferent: float = 0.3
+    indifferent: float = 0.5
     max_questions: int = 3
 
     range = (0.0, 1.0)
 
-    async def score(
-        self, task: Task, conversation: Conversation, context: MetricContext
-    ) -> float:
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
         """Return the mean worth of the policy's turns."""
         positions = context.policy_turns(conversation)
         if not positions:
@@ -61,7 +59,9 @@ class Interactivity:
             return 0.0 if questions else 1.0
         if not questions:
             return 0.0
-        precision = fmean(self._worth(q, goal, standing, questions[:i]) for i, q in enumerate(questions))
+        precision = fmean(
+            self._worth(q, goal, standing, questions[:i]) for i, q in enumerate(questions)
+        )
         spread = min(1.0, self.max_questions / len(questions))
         return spread * (self.any_question + (1 - self.any_question) * precision)
 

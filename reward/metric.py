@@ -54,9 +54,7 @@ class Metric(Protocol):
         """The least and the greatest score there can be."""
         ...
 
-    async def score(
-        self, task: Task, conversation: Conversation, context: MetricContext
-    ) -> float:
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
         """Return the score.
 
         Raises:

@@ -32,9 +32,7 @@ class TokenAmount:
         if not self.lam > 0:
             raise ValueError(f"metric 'token_amount': lam must be greater than 0, got {self.lam}")
 
-    async def score(
-        self, task: Task, conversation: Conversation, context: MetricContext
-    ) -> float:
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
         """Return the capped cost."""
         tokens = sum(
             context.count_tokens(conversation.messages[position].content)

@@ -9,14 +9,15 @@ Knows nothing of engines, goals or training.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from transformers import GenerationConfig, PreTrainedTokenizerBase
+
 from interaction.conversation import Conversation
 from interaction.policy import PolicyTurn
-from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 
 class NoChatTemplate(ValueError):

@@ -241,9 +241,7 @@ class CpuEngine:
     def _reserve(self) -> None:
         self._cache.reserve(len(self._running), max(s.longest for s in self._running))
 
-    def _find_prefix(
-        self, sequence: _Sequence, rows: int
-    ) -> tuple[int, Callable[[int], None]]:
+    def _find_prefix(self, sequence: _Sequence, rows: int) -> tuple[int, Callable[[int], None]]:
         """Return the longest computed prefix and what copies it into a row.
 
         The last prompt token is always left to compute: its logits are the first to sample.
@@ -323,7 +321,7 @@ class CpuEngine:
     ) -> torch.Tensor:
         self.counters.forward_passes += 1
         mask = self._cache.select(rows, positions)
-        output = module(
+        output: tuple[torch.Tensor, ...] = module(
             input_ids=ids,
             position_ids=positions,
             attention_mask=mask,
@@ -374,8 +372,9 @@ def check_attention_is_full(model: PreTrainedModel, max_length: int) -> None:
     """Raise ValueError if some layer could not see all of `max_length` tokens."""
     config = model.config.get_text_config()
     window = getattr(config, "sliding_window", None)
-    uses = getattr(config, "use_sliding_window", True) and window
-    if uses and window < max_length:
+    if not getattr(config, "use_sliding_window", True):
+        window = None
+    if window is not None and window < max_length:
         raise ValueError(
             f"{model.config.model_type} attends within {window} tokens only: the CPU engine "
             f"needs max_length <= {window}, got {max_length}"

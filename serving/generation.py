@@ -81,5 +81,5 @@ class EngineCounters:
     forward_passes: int = 0
     weight_updates: int = 0
     finished: dict[FinishReason, int] = field(
-        default_factory=lambda: {reason: 0 for reason in FinishReason}
+        default_factory=lambda: dict.fromkeys(FinishReason, 0)
     )

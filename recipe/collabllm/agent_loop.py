@@ -107,16 +107,16 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
         if not turn.fault:
             record = replace(record, futures=await self._futures(sample, policy, turn.text))
         ended = time.perf_counter()
-        record = replace(
-            record, seconds={"reply": replied - began, "futures": ended - replied}
-        )
+        record = replace(record, seconds={"reply": replied - began, "futures": ended - replied})
         return AgentLoopOutput(
             prompt_ids=prompt_ids,
             response_ids=list(turn.token_ids),
             response_mask=[1] * len(turn.token_ids),
             response_logprobs=list(turn.log_probs) or None,
             num_turns=len(sample.conversation.messages) + 1,
-            metrics=AgentLoopMetrics(generate_sequences=replied - began, tool_calls=ended - replied),
+            metrics=AgentLoopMetrics(
+                generate_sequences=replied - began, tool_calls=ended - replied
+            ),
             extra_fields={
                 **output.extra_fields,
                 "task": sample.task.to_json(),
@@ -124,9 +124,7 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
             },
         )
 
-    async def _futures(
-        self, sample: _Sample, policy: VerlPolicy, reply: str
-    ) -> list[FutureRecord]:
+    async def _futures(self, sample: _Sample, policy: VerlPolicy, reply: str) -> list[FutureRecord]:
         """Play K futures of a reply at once."""
         conversation = sample.conversation.add("assistant", reply)
         return list(

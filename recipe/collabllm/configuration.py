@@ -10,8 +10,9 @@ import difflib
 import hashlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from hydra import compose, initialize_config_module
 from hydra.errors import HydraException
@@ -68,7 +69,7 @@ def ray_folder(run_dir: str | Path) -> Path:
 
 
 def _register_resolvers() -> None:
-    resolvers = {
+    resolvers: dict[str, Callable[..., Any]] = {
         "collabllm_file": lambda name: str(_HERE / name),
         "collabllm_cpu_dtype": lambda: "bfloat16" if multiplies_bfloat16() else "float32",
         "collabllm_gpu_count": lambda: max(1, gpu_count()),
@@ -110,4 +111,6 @@ def _keys(node: object, prefix: str) -> list[str]:
     if not isinstance(node, dict):
         return [prefix]
     own = [prefix] if prefix else []
-    return own + [k for name, child in node.items() for k in _keys(child, f"{prefix}.{name}".lstrip("."))]
+    return own + [
+        k for name, child in node.items() for k in _keys(child, f"{prefix}.{name}".lstrip("."))
+    ]

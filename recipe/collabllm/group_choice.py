@@ -26,9 +26,7 @@ def trained(records: Sequence[ReplyRecord]) -> list[bool]:
     rewarded: dict[str, int] = defaultdict(int)
     for record in records:
         rewarded[record.uid] += record.mr is not None
-    return [
-        record.mr is not None and rewarded[record.uid] >= SMALLEST_GROUP for record in records
-    ]
+    return [record.mr is not None and rewarded[record.uid] >= SMALLEST_GROUP for record in records]
 
 
 def check_failures(records: Sequence[ReplyRecord], lost: int, K: int, max_rate: float) -> float:
@@ -64,7 +62,9 @@ def check_failures(records: Sequence[ReplyRecord], lost: int, K: int, max_rate: 
     return rate
 
 
-def step_metrics(records: Sequence[ReplyRecord], lost: int, failure_rate: float) -> dict[str, float]:
+def step_metrics(
+    records: Sequence[ReplyRecord], lost: int, failure_rate: float
+) -> dict[str, float]:
     """Return what verl logs about a step's rewards, under `reward/...`."""
     rewarded = [record for record in records if record.mr is not None]
     scored = [record for record in records if record.outcome is Outcome.SCORED]

@@ -153,8 +153,8 @@ def check_memory(model: str | Path, config: DictConfig, parameters: int) -> None
     available = available_memory()
     if available < needed:
         raise PreflightError(
-            f"{available / GIB:.1f} GiB of memory available, about {needed / GIB:.1f} needed: close "
-            "other programs, or set a smaller model, data.train_batch_size or "
+            f"{available / GIB:.1f} GiB of memory available, about {needed / GIB:.1f} needed: "
+            "close other programs, or set a smaller model, data.train_batch_size or "
             "actor_rollout_ref.rollout.n"
         )
 
@@ -164,7 +164,8 @@ def count_parameters(folder: str | Path) -> int:
     total = 0
     for file in Path(folder).glob("*.safetensors"):
         with safe_open(file, framework="pt") as weights:
-            total += sum(prod(weights.get_slice(name).get_shape()) for name in weights.keys())
+            names = weights.keys()
+            total += sum(prod(weights.get_slice(name).get_shape()) for name in names)
     if total == 0:
         raise PreflightError(f"{folder}: has no weights (*.safetensors)")
     return total
@@ -191,5 +192,3 @@ def _check_no_code(folder: Path, trusted: bool) -> None:
                 f"{file}: the model brings its own code (auto_map); if you trust it, set "
                 "actor_rollout_ref.model.trust_remote_code=true"
             )
-
-

@@ -38,7 +38,7 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """verl's checkpoints."""
+        """Verl's checkpoints."""
         return self.path / "checkpoints"
 
     @property

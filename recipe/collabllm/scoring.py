@@ -8,13 +8,13 @@ Knows nothing of verl, Ray or files.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from interaction.task import Task
 from recipe.collabllm.record import FutureRecord, Outcome, ReplyRecord
 from recipe.collabllm.settings import Settings
-from reward.metric import MetricContext, MetricFailed
+from reward.metric import Metric, MetricContext, MetricFailed
 from reward.multiturn_reward import conversation_reward, multiturn_reward
 from reward.score import score_conversation
 
@@ -30,6 +30,7 @@ class ReplyScorer:
 
     settings: Settings
     count_tokens: Callable[[str], int]
+    _metrics: Mapping[str, Metric] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_metrics", self.settings.make_metrics())

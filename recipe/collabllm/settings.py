@@ -45,9 +45,14 @@ class Settings:
     floor_margin: float
     max_failure_rate: float
     seed_parameter: str | None
+    verbose: bool
 
     def __post_init__(self) -> None:
-        self._at_least("K", 1, "a reply is scored on at least one future; for the reply alone set collabllm.window=0")
+        self._at_least(
+            "K",
+            1,
+            "a reply is scored on at least one future; for the reply alone set collabllm.window=0",
+        )
         self._at_least("window", 0, "0 scores the reply alone")
         for key in ("max_reply_tokens", "max_future_tokens", "max_user_tokens", "user_attempts"):
             self._at_least(key, 1, "it is a budget")
@@ -101,9 +106,7 @@ class Settings:
         for name, chosen in self.metrics.items():
             weight = chosen.get("weight")
             if isinstance(weight, bool) or not isinstance(weight, int | float):
-                raise SettingsError(
-                    f"collabllm.metrics.{name}.weight={weight}: must be a number"
-                )
+                raise SettingsError(f"collabllm.metrics.{name}.weight={weight}: must be a number")
             weights[name] = float(weight)
         return weights
 
@@ -138,12 +141,14 @@ class Settings:
         return users[self.user]
 
 
-def read_settings(raw: Mapping[str, Any]) -> Settings:
+def read_settings(raw: object) -> Settings:
     """Return the checked settings of a plain `collabllm` mapping.
 
     Raises:
         SettingsError: If a key is unknown or missing, or a value cannot be used.
     """
+    if not isinstance(raw, Mapping):
+        raise SettingsError(f"collabllm: expected a mapping, got {type(raw).__name__}")
     names = {field.name for field in fields(Settings)}
     unknown, missing = set(raw) - names, names - set(raw)
     if unknown or missing:

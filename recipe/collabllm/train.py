@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from recipe.collabllm import preflight
 from recipe.collabllm.configuration import load_configuration, ray_folder, save_configuration
 from recipe.collabllm.conversation_log import logged_steps
 from recipe.collabllm.environment import process_environment
+from recipe.collabllm.progress import followed, quiet_output
 from recipe.collabllm.report import report_run
 from recipe.collabllm.run_folder import RunFolder
 from recipe.collabllm.settings import Settings, read_settings
@@ -106,9 +108,7 @@ def _data_files(
         check_splits(train, validation)
         return train, validation
     if own.train_files or own.val_files:
-        raise preflight.PreflightError(
-            "set both data.train_files and data.val_files, or neither"
-        )
+        raise preflight.PreflightError("set both data.train_files and data.val_files, or neither")
     options: dict[str, Any] = {
         "train_rows": own.train_rows,
         "validation_rows": own.validation_rows,
@@ -150,11 +150,27 @@ def _announcement(step: int, total: int) -> str:
 
 
 def _run_verl(config: DictConfig, run: RunFolder, step: int) -> None:
-    """Hand over to verl's own trainer."""
-    os.environ.update(process_environment(config, run, step))
-    session = ray_folder(run.path)
-    shutil.rmtree(session, ignore_errors=True)
-    # Only now: the platform is chosen while verl is imported.
+    """Hand over to verl's own trainer.
+
+    Raises:
+        RunFailed: If it breaks.
+    """
+    variables = process_environment(config, run, step)
+    os.environ.update(variables)
+    log = run.path / "logs" / "train.log"
+    metrics = Path(os.environ["VERL_FILE_LOGGER_PATH"])
+    metrics.unlink(missing_ok=True)
+    shown = nullcontext(print) if config.collabllm.verbose else quiet_output(log)
+    try:
+        with shown as tell, followed(metrics, config.trainer.total_training_steps, tell):
+            _run_ppo(config, ray_folder(run.path))
+    except Exception as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise RunFailed(f"training stopped: {reason}\nThe whole log is {log}") from error
+
+
+def _run_ppo(config: DictConfig, session: Path) -> None:
+    # Only now: verl reads the environment while it is imported.
     import ray
     from verl.trainer.main_ppo import TaskRunnerV1, run_ppo
     from verl.trainer.ppo.utils import need_critic, need_reference_policy
@@ -162,10 +178,9 @@ def _run_verl(config: DictConfig, run: RunFolder, step: int) -> None:
 
     OmegaConf.resolve(config)  # our resolvers are known in this process only
     validate_config(config, need_reference_policy(config), need_critic(config))
+    shutil.rmtree(session, ignore_errors=True)
     try:
         run_ppo(config, task_runner_class=TaskRunnerV1)
-    except Exception as error:
-        raise RunFailed(f"training stopped: {error}") from error
     finally:
         ray.shutdown()
         shutil.rmtree(session, ignore_errors=True)

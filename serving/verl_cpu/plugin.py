@@ -38,6 +38,6 @@ if os.environ.get("VERL_PLATFORM", "").strip().lower() == "cpu":
 
         register()
     except Exception:
-        print("collabllm: the verl CPU plug-in failed to load:", file=sys.stderr)
+        sys.stderr.write("collabllm: the verl CPU plug-in failed to load:\n")
         traceback.print_exc()
         raise

@@ -11,8 +11,8 @@ from typing import Any
 from uuid import uuid4
 
 import torch
-from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerBase
 from omegaconf import DictConfig
+from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerBase
 from verl.utils import hf_tokenizer, normalize_token_ids
 from verl.utils.fs import copy_to_local
 from verl.workers.config import RolloutConfig
@@ -107,7 +107,9 @@ class HFServer:
             raise ValueError(f"the hf rollout has no sampling parameter {', '.join(sorted(left))}")
         return params
 
-    async def update_weights(self, weights: dict[str, torch.Tensor], global_steps: int | None) -> None:
+    async def update_weights(
+        self, weights: dict[str, torch.Tensor], global_steps: int | None
+    ) -> None:
         """Take new weights; from then on answers carry `global_steps`."""
         await self._engine.update_weights(weights.items())
         self._global_steps = global_steps

@@ -1,0 +1,90 @@
+"""The real trainer from nothing to a model: what it leaves, and that it survives being killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from serving.smollm2 import check_chat
+from tests.conftest import SHARED_DATA
+from tests.end_to_end.conftest import TrainingFolder
+
+GSM8K = SHARED_DATA / "gsm8k_test.jsonl"
+
+
+def wait_for(path: Path, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.2)
+
+
+def test_a_run_killed_in_mid_step_resumes_and_leaves_everything(training: TrainingFolder) -> None:
+    words = ("trainer.total_training_steps=3", "trainer.save_freq=1")
+    killed = training.start(*words)
+    wait_for(training.run / "conversations" / "train" / "step_000002.jsonl", 600)
+    busy = training.train(*words)
+    assert busy.returncode == 2 and "a run is going on in this folder" in busy.stderr
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+
+    done = training.train(*words)
+    assert done.returncode == 0
+    assert "resuming from step" in done.stdout and "after [95%]" in done.stdout
+    metrics = training.metrics()
+    assert [step for step in sorted(metrics) if step > 0] == [1, 2, 3]
+    assert (training.run / "checkpoints" / "latest_checkpointed_iteration.txt").read_text() == "3"
+    assert not list(training.run.rglob("*.partial"))
+
+    for step in (1, 2, 3):
+        assert metrics[step]["training/global_step"] == step
+        for name in ("mr/mean", "mr/std", "goal_elicited", "valid_futures", "failure_rate",
+                     "user_turns", "reply_tokens", "ask_rate"):  # fmt: skip
+            if name != "goal_elicited" and name != "user_turns":
+                assert f"reward/{name}" in metrics[step], name
+        # The engine's probabilities against the actor's for the same tokens.
+        assert abs(metrics[step]["rollout_corr/kl"]) < 0.02
+
+    replies = training.conversations("train", 3)
+    assert len(replies) == 2 * 4
+    for reply in replies:
+        assert reply["outcome"] in ("scored", "floor")
+        assert (reply["fault"] is None) == (reply["outcome"] == "scored") == bool(reply["futures"])
+        if reply["futures"]:
+            assert reply["mr"] == pytest.approx(sum(f["reward"] for f in reply["futures"]))
+    for uid in {reply["uid"] for reply in replies}:
+        users = [
+            [f["user_seed"] for f in r["futures"]]
+            for r in replies
+            if r["uid"] == uid and r["futures"]
+        ]
+        assert all(seeds == users[0] for seeds in users)
+
+    before, after = (training.conversations("validation", step) for step in (0, 3))
+    assert [r["task_id"] for r in before] == [r["task_id"] for r in after]
+    assert (training.run / "config.yaml").exists()
+    assert list((training.run / "logs" / "tensorboard").glob("events*"))
+    report = json.loads((training.run / "before_after.json").read_text())
+    assert report["before_step"] == 0 and report["after_step"] == 3
+    assert {row["measure"] for row in report["rows"]} >= {"MR", "asks"}
+    assert check_chat(training.run / "model")
+
+    again = training.train(*words)
+    assert again.returncode == 0 and "this run is complete" in again.stdout
+
+
+@pytest.mark.skipif(not GSM8K.exists(), reason=f"{GSM8K} is not here")
+def test_real_mathematics_trains(training: TrainingFolder) -> None:
+    done = training.train(
+        "task=math", f"data.source={GSM8K}", "trainer.total_training_steps=2",
+        "collabllm.max_reply_tokens=64", "collabllm.K=2",
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert {1, 2} <= set(training.metrics())
+    scored = [r for r in training.conversations("train", 2) if r["outcome"] == "scored"]
+    assert all(len(r["futures"]) == 2 and "accuracy" in r["per_metric"] for r in scored)
