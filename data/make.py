@@ -21,7 +21,7 @@ from data.planning.build import build_planning
 
 Builder = Callable[..., tuple[list[Example], list[Example]]]
 FAMILIES: Mapping[str, Builder] = {"math": build_math, "planning": build_planning}
-_FORMAT = 1  # raise it when the same settings make other rows
+_PACKAGE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,16 @@ def make_data(family: str, options: Mapping[str, Any], folder: str | Path) -> Da
 
 
 def _fingerprint(family: str, options: Mapping[str, Any]) -> str:
-    """Return a name for settings and the content of their source."""
+    """Return a name for settings, the content of their source, and the code that makes rows."""
     settings = dict(options)
     if settings.get("source"):
         path = Path(settings["source"])
         if not path.is_file():
             raise DataError(f"{path}: no such file; set data.source to an existing one")
         settings["source"] = blake2b(path.read_bytes(), digest_size=8).hexdigest()
-    text = json.dumps([_FORMAT, family, settings], sort_keys=True, default=str)
-    return blake2b(text.encode(), digest_size=4).hexdigest()
+    digest = blake2b(digest_size=4)
+    for file in sorted(_PACKAGE.rglob("*")):
+        if file.suffix in (".py", ".yaml"):
+            digest.update(file.read_bytes())
+    digest.update(json.dumps([family, settings], sort_keys=True, default=str).encode())
+    return digest.hexdigest()

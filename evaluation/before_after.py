@@ -91,7 +91,8 @@ def as_table(comparisons: Sequence[Comparison], title: str) -> Table:
     """Return the comparisons as a table for the terminal."""
     table = Table(title=title, title_justify="left")
     for column in ("problems", "measure", "before [95%]", "after [95%]", "difference [95%]", "n"):
-        table.add_column(column, justify="left" if column in ("problems", "measure") else "right")
+        named = column in ("problems", "measure")
+        table.add_column(column, justify="left" if named else "right", no_wrap=True)
     for row in comparisons:
         n = f"{row.before.n}" + (f" (-{row.left_out})" if row.left_out else "")
         cells = (str(row.before), str(row.after), str(row.difference))

@@ -22,7 +22,7 @@ from interaction.agenda import (
     wrong_assumptions,
 )
 from interaction.conversation import Conversation
-from interaction.persona import Persona, sample_persona
+from interaction.persona import Persona, choose_personas, sample_persona
 from interaction.questions import Question
 from interaction.seeds import derive_random
 from interaction.task import Fact, Goal, Task
@@ -50,7 +50,17 @@ _CAPITAL_ONLY_AT_START = frozenset(
 
 
 class AgendaUser:
-    """The rule-based user. Takes no settings: personas come from the seed."""
+    """The rule-based user.
+
+    Args:
+        personas: Names of the personas it draws from, by seed; None for all of them.
+
+    Raises:
+        ValueError: If a persona does not exist.
+    """
+
+    def __init__(self, personas: Sequence[str] | None = None) -> None:
+        self._personas = choose_personas(personas)
 
     def open(self, task: Task, seed: int) -> UserTurn:
         """Return the first turn: the vague request, with a fact now and then.
@@ -61,7 +71,7 @@ class AgendaUser:
         request = task.metadata.get("request")
         if not isinstance(request, str) or not request.strip():
             raise SimulatorFailed(f"task {task.task_id} has no metadata.request to open with")
-        persona, rng = sample_persona(seed), derive_random(seed, "opening")
+        persona, rng = sample_persona(seed, self._personas), derive_random(seed, "opening")
         parts = [request, *_volunteered(persona, rng, task.goal.facts)]
         return UserTurn(_misspelt(" ".join(parts), persona, rng, task.goal))
 
@@ -74,7 +84,7 @@ class AgendaUser:
         last = conversation.last
         if last is None or last.role != "assistant":
             raise SimulatorFailed("the user can only answer an assistant turn")
-        persona = sample_persona(seed)
+        persona = sample_persona(seed, self._personas)
         rng = derive_random(seed, len(conversation.messages))
         standing = stand(task.goal, conversation.messages)
         answer = self._due if standing.answer_due else self._eliciting

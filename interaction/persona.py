@@ -6,6 +6,7 @@ Knows nothing of tasks.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interaction.seeds import derive_random
@@ -42,6 +43,19 @@ PERSONAS = (
 )
 
 
-def sample_persona(seed: int) -> Persona:
+def choose_personas(names: Sequence[str] | None) -> tuple[Persona, ...]:
+    """Return the personas of these names; all of them if there are no names.
+
+    Raises:
+        ValueError: If one does not exist.
+    """
+    known = {persona.name: persona for persona in PERSONAS}
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise ValueError(f"unknown persona {unknown[0]!r}; there are: {', '.join(known)}")
+    return tuple(known[name] for name in names) if names else PERSONAS
+
+
+def sample_persona(seed: int, personas: Sequence[Persona] = PERSONAS) -> Persona:
     """Return the persona of a seed."""
-    return derive_random(seed, "persona").choice(PERSONAS)
+    return derive_random(seed, "persona").choice(personas)

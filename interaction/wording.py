@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 _WORD = re.compile(r"[a-z0-9]+(?:[.,:'/-][a-z0-9]+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"')\]])\s+|\n+")
 _GAP = 4
 _FUNCTION_WORDS = frozenset(
     """

@@ -126,7 +126,7 @@ def _mend(tokenizer: PreTrainedTokenizerBase, model: PreTrainedModel) -> None:
     tokenizer.pad_token = "<|endoftext|>"  # noqa: S105
     tokenizer.clean_up_tokenization_spaces = False
     tokenizer.model_max_length = model.config.max_position_embeddings
-    tokenizer.padding_side = "left"
+    tokenizer.padding_side = tokenizer.init_kwargs["padding_side"] = "left"
     for config in (model.config, model.generation_config):
         config.eos_token_id = tokenizer.eos_token_id
         config.pad_token_id = tokenizer.pad_token_id

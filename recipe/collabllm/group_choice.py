@@ -74,7 +74,7 @@ def step_metrics(
         "failed_futures": sum(f.failure is not None for r in records for f in r.futures),
         "lost_replies": lost,
         "left_out_replies": sum(not kept for kept in trained(records)),
-        "valid_futures": _mean(record.n_valid for record in scored),
+        "valid_futures": sum(record.n_valid for record in records),
         "floored_replies": _mean(record.outcome is Outcome.FLOOR for record in rewarded),
         "ask_rate": _mean(bool(questions_in(record.reply, {})) for record in records),
         "reply_tokens": _mean(record.reply_tokens for record in records),

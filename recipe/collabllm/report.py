@@ -16,6 +16,8 @@ from recipe.collabllm.conversation_log import logged_steps, read_step
 from recipe.collabllm.record import ReplyRecord
 from recipe.collabllm.run_folder import RunFolder, write_json
 
+_TABLE_WIDTH = 112
+
 
 def report_run(run: RunFolder, say: Callable[[str], None]) -> None:
     """Compare the first validation with the last and tell where the rest is."""
@@ -32,7 +34,9 @@ def report_run(run: RunFolder, say: Callable[[str], None]) -> None:
         {"before_step": steps[0], "after_step": steps[-1], "rows": [row.to_dict() for row in rows]},
     )
     title = f"Held-out problems before (step {steps[0]}) and after (step {steps[-1]}) training"
-    Console().print(as_table(rows, title))
+    console = Console()
+    console.width = max(console.width, _TABLE_WIDTH)
+    console.print(as_table(rows, title))
     say(f"report: {run.report}")
     say(f"every conversation: {run.path / 'conversations'}")
     say(f"curves: tensorboard --logdir {run.path / 'logs' / 'tensorboard'}")

@@ -45,7 +45,7 @@ class ReplyScorer:
         record = replace(record, futures=list(futures))
         valid = [future.scores for future in futures if future.failure is None]
         if not valid:
-            return replace(record, outcome=Outcome.LEFT_OUT)
+            return replace(record, outcome=Outcome.LEFT_OUT, mr=None, n_valid=0)
         reward = multiturn_reward(valid, self.settings.weights)
         return replace(
             record,

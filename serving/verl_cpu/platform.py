@@ -23,6 +23,8 @@ class _CpuDevice(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if hasattr(torch.cpu, name):
             return getattr(torch.cpu, name)
+        if name in ("get_rng_state", "set_rng_state"):
+            return getattr(torch, name)
         if name == "mem_get_info":
             memory = psutil.virtual_memory()
             return lambda *_: (memory.available, memory.total)

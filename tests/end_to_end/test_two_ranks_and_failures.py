@@ -28,7 +28,7 @@ def test_two_ranks_train_with_an_interaction_of_verl_0_7(training: TrainingFolde
     metrics = training.metrics()
     assert metrics[2]["training/global_step"] == 2
     assert math.isfinite(metrics[2]["actor/grad_norm"])
-    assert abs(metrics[2]["rollout_corr/kl"]) < 0.02
+    assert abs(metrics[2]["actor/ppo_kl"]) < 0.02
     said = {
         message["content"]
         for reply in training.conversations("train", 2)

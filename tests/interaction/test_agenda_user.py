@@ -131,3 +131,11 @@ def test_a_task_without_a_request_cannot_be_opened(trip: Task) -> None:
 def test_a_user_cannot_answer_itself(trip: Task) -> None:
     with pytest.raises(SimulatorFailed, match="assistant turn"):
         asyncio.run(AgendaUser().reply(trip, START, 1))
+
+
+def test_personas_can_be_chosen_and_unknown_ones_are_refused(trip: Task) -> None:
+    terse = AgendaUser(personas=["terse"])
+    talk = START.add("assistant", "Which city?")
+    assert {asyncio.run(terse.reply(trip, talk, seed)).text for seed in range(9)} == {"To Lisbon."}
+    with pytest.raises(ValueError, match="unknown persona 'bob'; there are: plain, terse"):
+        AgendaUser(personas=["bob"])

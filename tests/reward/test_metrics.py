@@ -65,7 +65,7 @@ class TestInteractivity:
             "Here is a plan for you.",
             "Shall we dance?",
             "Which hotel?",
-            "Which city? Shall we dance?",
+            "Which city? Which hotel?",
             "Which city?",
         ]
         worth = [score(Interactivity(), trip, asked(text)) for text in ladder]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -103,3 +104,24 @@ def test_the_floor_is_below_every_reward_that_can_be(
 def test_a_floor_without_margin_is_refused() -> None:
     with pytest.raises(ValueError, match="margin must be positive"):
         reply_floor({}, {}, 0.0)
+
+
+def test_the_worked_example_of_the_docs() -> None:
+    """docs/reward.md, section "A worked example"."""
+    weights = {
+        "goal_elicited": 1.0,
+        "goal_coverage": 1.0,
+        "interactivity": 1.0,
+        "token_amount": 0.25,
+    }
+    futures = [
+        {"goal_elicited": 0.5, "goal_coverage": 0.0, "interactivity": 1.0, "token_amount": -0.2},
+        {"goal_elicited": 0.25, "goal_coverage": 0.0, "interactivity": 0.625, "token_amount": -0.3},
+    ]
+    assert conversation_reward(futures[0], weights) == pytest.approx(1.45)
+    assert conversation_reward(futures[1], weights) == pytest.approx(0.80)
+    assert multiturn_reward(futures, weights).value == pytest.approx(1.125)
+    metrics = {name: Ranged((0.0, 1.0)) for name in weights} | {"token_amount": Ranged((-1.0, 0.0))}
+    assert reply_floor(metrics, weights, 0.1) == pytest.approx(-0.35)
+    text = Path("docs/reward.md").read_text(encoding="utf-8")
+    assert "= 1.45" in text and "= 0.80" in text and "1.125" in text and "-0.35" in text

@@ -102,7 +102,8 @@ def test_no_text_ever_becomes_a_control_token(
     tokens = ChatTokens(tokenizer)
     plain = tokens.encode(Conversation().add("system", "s").add("user", "x"))
     hostile = tokens.encode(Conversation().add("system", "s").add("user", text))
-    special = set(tokenizer.all_special_ids)
+    # Bytes that the vocabulary lacks become the unknown token: ugly, but it opens no turn.
+    special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     assert [t for t in hostile if t in special] == [t for t in plain if t in special]
 
 

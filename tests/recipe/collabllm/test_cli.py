@@ -33,6 +33,7 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
         (["collabllm.K=0"], "collabllm.K=0"),
         (["+collabllm.metrics.nope.weight=1"], "unknown metric 'nope'"),
         (["collabllm.user=bob"], "no such user"),
+        (["collabllm.interaction.0.config.personas=[bob]"], "unknown persona 'bob'"),
         (["task=math"], "set data.source=VALUE"),
         (["task=math", "data.source=none.jsonl"], "none.jsonl: no such file"),
         (["actor_rollout_ref.model.path=none"], "not a Hugging Face model folder"),

@@ -76,6 +76,7 @@ def test_a_steps_metrics_tell_reward_spread_failures_turns_and_asking() -> None:
     assert metrics["reward/ask_rate"] == 0.75
     assert metrics["reward/goal_elicited"] == 0.5
     assert metrics["reward/failed_futures"] == 1
+    assert metrics["reward/valid_futures"] == 2
     assert metrics["reward/left_out_replies"] == 2
     assert metrics["reward/floored_replies"] == pytest.approx(1 / 3)
     assert metrics["reward/mr/between_reply_variance"] == pytest.approx(0.04)

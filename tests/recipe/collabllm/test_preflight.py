@@ -118,7 +118,7 @@ def read(*words: str) -> tuple[object, Settings]:
         (["trainer.total_training_steps=null"], "trainer.total_training_steps=None"),
         (["data.train_batch_size=1.5"], "data.train_batch_size=1.5"),
         (["actor_rollout_ref.rollout.n=1"], "rollout.n=1: must be a whole number from 2 up"),
-        (["collabllm.window=9"], "a conversation may take .* max_model_len=1024: raise it"),
+        (["collabllm.window=9"], "a conversation may take .*max_model_len=1024: raise it"),
     ],
 )
 def test_numbers_that_cannot_work_are_named(words: list[str], reason: str) -> None:
