@@ -85,8 +85,10 @@ def data_check(files: Annotated[list[Path], typer.Argument(help="Parquet files."
 
 def main() -> None:
     """Run the command line; turn what a user can mend into a message and exit code 2."""
+    from recipe.collabllm.environment import find_modules_here
     from recipe.collabllm.run_folder import RunBusy
 
+    find_modules_here()
     try:
         app()
     except (ValueError, RunBusy) as error:

@@ -7,11 +7,27 @@ Knows nothing of how the processes are started.
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 from omegaconf import DictConfig
 
 from recipe.collabllm.hardware import usable_cores
 from recipe.collabllm.run_folder import RunFolder
+
+
+def find_modules_here() -> None:
+    """Let this process, and those it starts, import modules from the folder it runs in.
+
+    So that a user or metric of one's own can be named without installing it. The folder comes
+    last, so that nothing in it takes the place of an installed module in this process.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if here not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, known), here])
 
 
 def process_environment(config: DictConfig, run: RunFolder, step: int) -> dict[str, str]:

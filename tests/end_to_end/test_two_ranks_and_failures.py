@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 from tests.end_to_end.conftest import TrainingFolder
 
 
 def interaction_file(folder: Path, name: str, class_name: str, config: str = "{}") -> str:
+    """Write users of one's own and the file that names one, where the command is run."""
+    shutil.copy(Path(__file__).with_name("users.py"), folder / "my_users.py")
     file = folder / "interaction.yaml"
     file.write_text(
-        f"interaction:\n  - name: {name}\n    class_name: tests.end_to_end.users.{class_name}\n"
+        f"interaction:\n  - name: {name}\n    class_name: my_users.{class_name}\n"
         f"    config: {config}\n"
     )
     return f"collabllm.interaction_config_path={file}"
@@ -47,12 +50,14 @@ def test_replies_without_a_valid_future_are_left_out_and_training_goes_on(
         interaction_file(training.path, "flaky", "FlakyUser", "{fails: 0.4}"),
         "collabllm.user=flaky",
         "collabllm.max_failure_rate=1.0",
+        "collabllm.user_attempts=1",
         "collabllm.max_reply_tokens=56",
         "data.train_batch_size=4",
     )
     assert done.returncode == 0
     replies = [r for step in (1, 2) for r in training.conversations("train", step)]
     left_out = [r for r in replies if r["outcome"] == "left_out"]
+    assert left_out and any(r["outcome"] == "scored" for r in replies)
     assert left_out and all(r["mr"] is None for r in left_out)
     assert all("the endpoint is down" in f["failure"] for r in left_out for f in r["futures"])
     metrics = training.metrics()

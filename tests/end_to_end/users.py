@@ -6,15 +6,16 @@ from typing import Any
 
 from interaction.contract import BaseInteraction
 from interaction.conversation import Conversation
+from interaction.seeds import derive_seed
 from interaction.task import Task
 from interaction.user import SimulatorFailed, UserTurn
 
 
 class FlakyUser:
-    """Fails for some seeds, whatever is said.
+    """Fails for some of what it is told.
 
     Args:
-        fails: Share of seeds it fails for.
+        fails: Share of turns it fails on.
     """
 
     def __init__(self, fails: float) -> None:
@@ -22,7 +23,8 @@ class FlakyUser:
 
     async def reply(self, task: Task, conversation: Conversation, seed: int) -> UserTurn:
         """Fail or nod."""
-        if seed % 100 < 100 * self._fails:
+        said = conversation.messages[-1].content
+        if derive_seed(seed, said) % 100 < 100 * self._fails:
             raise SimulatorFailed("the endpoint is down")
         return UserTurn("Go on.")
 
