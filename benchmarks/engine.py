@@ -1,6 +1,7 @@
 """The embedded engine's speed, as a ratio to Hugging Face `generate` in the same run.
 
-    python benchmarks/engine.py [--model FOLDER] [--repeats 5] [--json FILE] [--continuous]
+    python benchmarks/engine.py [--model FOLDER] [--repeats 5] [--dtype float32]
+                                [--json FILE] [--continuous]
 
 For 1, 8 and 32 sequences that start together, and for 16 that arrive spread over a second
 (`generate` then takes what has arrived whenever it is free). Each repeat runs both, one after the
@@ -21,6 +22,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
+from recipe.collabllm.hardware import multiplies_bfloat16
 from serving.async_engine import AsyncEngine
 from serving.cpu_engine import CpuEngine
 from serving.generation import SamplingParams
@@ -126,11 +128,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, default=Path("outputs/models/SmolLM2-135M-Instruct"))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--dtype", default="bfloat16" if multiplies_bfloat16() else "float32")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--continuous", action="store_true")
     options = parser.parse_args()
     folder = make_smollm2(options.model)
-    load = lambda: AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)  # noqa: E731
+    dtype = getattr(torch, options.dtype)
+    load = lambda: AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)  # noqa: E731
+    print(json.dumps({"dtype": options.dtype, "threads": torch.get_num_threads()}), flush=True)
     plain = load().eval()
     engine = AsyncEngine(CpuEngine(load(), max_length=512))
     peer = continuous_batching(load()) if options.continuous else None
