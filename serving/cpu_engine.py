@@ -391,7 +391,13 @@ def read_head(model: PreTrainedModel) -> Callable[[torch.Tensor], torch.Tensor] 
         return None
     weight = head.weight.detach().float()
     bias = None if head.bias is None else head.bias.detach().float()
-    return lambda hidden: torch.nn.functional.linear(hidden.float(), weight, bias)
+
+    # Not F.linear: for few rows and a large vocabulary this order takes about half the time.
+    def logits(hidden: torch.Tensor) -> torch.Tensor:
+        columns = torch.mm(weight, hidden.float().t()).t()
+        return columns if bias is None else columns + bias
+
+    return logits
 
 
 def check_attention_is_full(model: PreTrainedModel, max_length: int) -> None:

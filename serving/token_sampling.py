@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
+from torch.nn.functional import pad
 
 from serving.generation import SamplingParams
+
+_BLOCK = 256  # tokens; about the root of a vocabulary's size
 
 
 def sample_tokens(
@@ -30,29 +33,51 @@ def sample_tokens(
     """
     greedy = torch.tensor([p.temperature == 0 for p in params])
     temperatures = torch.tensor([p.temperature or 1.0 for p in params])
-    scaled = logits.float() / temperatures[:, None]
-    normalizers = torch.logsumexp(scaled, dim=-1)
-    kept = _truncate(scaled, params)
-    cumulative = torch.softmax(kept, dim=-1).cumsum_(dim=-1)
-    targets = torch.tensor(uniforms)[:, None] * cumulative[:, -1:]
-    drawn = torch.searchsorted(cumulative, targets, right=True)[:, 0]
-    tokens = torch.where(greedy, scaled.argmax(dim=-1), drawn.clamp_(max=logits.shape[-1] - 1))
-    log_probs = scaled.gather(1, tokens[:, None])[:, 0] - normalizers
+    scaled = logits.float().div(temperatures[:, None]).contiguous()
+    peaks = scaled.amax(dim=-1, keepdim=True)
+    weights = (scaled - peaks).exp_()
+    tokens, total = _invert(weights, torch.tensor(uniforms))
+    cut = [i for i, p in enumerate(params) if p.temperature and (p.top_p < 1 or p.top_k > 0)]
+    for row in cut:
+        kept = torch.where(_is_kept(scaled[row], params[row]), weights[row], 0.0)
+        tokens[row] = _invert(kept[None], torch.tensor(uniforms[row : row + 1]))[0][0]
+    if greedy.any():
+        tokens = torch.where(greedy, scaled.argmax(dim=-1), tokens)
+    log_probs = scaled.gather(1, tokens[:, None])[:, 0] - peaks[:, 0] - total.log()
     return tokens.tolist(), log_probs.tolist()
 
 
-def _truncate(scaled: torch.Tensor, params: Sequence[SamplingParams]) -> torch.Tensor:
-    """Return `scaled` with what a row's top-k and top-p exclude set to minus infinity."""
-    rows = [i for i, p in enumerate(params) if p.temperature and (p.top_p < 1 or p.top_k > 0)]
-    if not rows:
-        return scaled
-    kept = scaled.clone()
-    for row in rows:
-        kept[row] = _truncate_row(scaled[row], params[row])
-    return kept
+def _invert(weights: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return, per row, the token at a share `uniform` of the summed weights, and the sum.
+
+    In two levels, as a sum over a whole vocabulary costs more than all else here: first the
+    block of tokens, then the token in it. Only tokens with a weight above zero are drawn.
+    """
+    missing = -weights.shape[1] % _BLOCK
+    whole = pad(weights, (0, missing)) if missing else weights
+    blocks = whole.view(len(whole), -1, _BLOCK)
+    cumulative = blocks.sum(dim=-1).cumsum_(dim=-1)
+    total = cumulative[:, -1]
+    block, into = _first_beyond(cumulative, uniforms * total)
+    rows = torch.arange(len(weights))
+    inner, _ = _first_beyond(blocks[rows, block].cumsum(dim=-1), into)
+    return block * _BLOCK + inner, total
 
 
-def _truncate_row(row: torch.Tensor, params: SamplingParams) -> torch.Tensor:
+def _first_beyond(
+    cumulative: torch.Tensor, targets: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return where each row first exceeds its target, and how far the target lies behind the one
+    before. A target that rounding put past the end counts as just before it.
+    """
+    targets = torch.minimum(targets, torch.nextafter(cumulative[:, -1], torch.tensor(0.0)))
+    found = torch.searchsorted(cumulative, targets[:, None], right=True)
+    before = torch.where(found > 0, cumulative.gather(1, (found - 1).clamp_(min=0)), 0.0)
+    return found[:, 0], targets - before[:, 0]
+
+
+def _is_kept(row: torch.Tensor, params: SamplingParams) -> torch.Tensor:
+    """Return which tokens top-k and top-p leave, likeliest first until both are met."""
     values, order = row.sort(descending=True)
     keep = torch.ones_like(values, dtype=torch.bool)
     if params.top_k > 0:
@@ -61,6 +86,4 @@ def _truncate_row(row: torch.Tensor, params: SamplingParams) -> torch.Tensor:
         probabilities = torch.softmax(values.masked_fill(~keep, -torch.inf), dim=-1)
         before = probabilities.cumsum(dim=-1) - probabilities
         keep &= before < params.top_p
-    out = torch.full_like(row, -torch.inf)
-    out[order[keep]] = values[keep]
-    return out
+    return torch.zeros_like(keep).index_put((order,), keep)

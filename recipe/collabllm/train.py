@@ -145,7 +145,10 @@ def _train_and_report(config: DictConfig, run: RunFolder, say: Say) -> None:
 
 def _announcement(step: int, total: int) -> str:
     if step == 0:
-        return f"training for {total} steps; the first minute goes into starting Ray and verl"
+        return (
+            f"training for {total} steps; first, minutes without a word: Ray and verl start, and "
+            "held-out problems are played"
+        )
     return f"resuming from step {step} of {total}"
 
 

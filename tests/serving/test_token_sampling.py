@@ -70,6 +70,24 @@ def test_rows_keep_their_own_parameters() -> None:
     assert tokens == [2, 2, 0]
 
 
+@given(st.integers(0, 2**31), st.floats(0, 0.9999), st.integers(2, 1500))
+def test_a_draw_inverts_the_cumulative_distribution(seed: int, uniform: float, size: int) -> None:
+    logits = 3 * torch.randn(1, size, generator=torch.Generator().manual_seed(seed))
+    token, _ = draw(SamplingParams(1), uniform, logits)
+    probabilities = torch.softmax(logits[0].double(), -1)
+    through = float(probabilities[: token + 1].sum())
+    assert through - float(probabilities[token]) - 1e-4 <= uniform <= through + 1e-4
+
+
+@given(st.integers(0, 2**31), st.sampled_from([0.0, 0.5, 1 - 2**-24, 1 - 1e-12]))
+def test_a_token_without_probability_is_never_drawn(seed: int, uniform: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(1, 700, generator=generator)
+    logits[torch.rand(1, 700, generator=generator) < 0.9] = -torch.inf
+    logits[0, seed % 700] = 0.0
+    assert logits[0, draw(SamplingParams(1), uniform, logits)[0]] > -torch.inf
+
+
 def test_the_end_of_the_distribution_is_still_a_token() -> None:
     assert draw(SamplingParams(1), 1 - 1e-9)[0] == 4
 
