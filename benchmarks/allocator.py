@@ -16,11 +16,13 @@ import statistics
 import subprocess
 import sys
 
+from recipe.collabllm.hardware import multiplies_bfloat16
+
 STEP = """
 import sys, time, torch
 from transformers import AutoModelForCausalLM
 model = AutoModelForCausalLM.from_pretrained(
-    sys.argv[1], dtype=torch.bfloat16, attn_implementation="eager").train()
+    sys.argv[1], dtype=getattr(torch, sys.argv[2]), attn_implementation="eager").train()
 ids = torch.randint(5, 40_000, (16, 96), generator=torch.Generator().manual_seed(0))
 times = []
 for _ in range(4):
@@ -39,12 +41,12 @@ KEEPING = {
 }
 
 
-def step_seconds(model: str, variables: dict[str, str]) -> float:
+def step_seconds(model: str, dtype: str, variables: dict[str, str]) -> float:
     """Return the median time of a step in a process with these variables."""
     plain = {k: v for k, v in os.environ.items() if k not in KEEPING}
     told = subprocess.run(
-        [sys.executable, "-c", STEP, model],
-        env={**plain, "OMP_WAIT_POLICY": "PASSIVE", **variables},
+        [sys.executable, "-c", STEP, model, dtype],
+        env={**plain, **variables},
         capture_output=True,
         text=True,
         check=True,
@@ -58,11 +60,13 @@ def main() -> None:
     parser.add_argument("--model", default="outputs/models/SmolLM2-135M-Instruct")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
+    dtype = "bfloat16" if multiplies_bfloat16() else "float32"
     pairs = [
-        (step_seconds(options.model, {}), step_seconds(options.model, KEEPING))
+        (step_seconds(options.model, dtype, {}), step_seconds(options.model, dtype, KEEPING))
         for _ in range(options.repeats)
     ]
-    result = {
+    result: dict[str, object] = {
+        "dtype": dtype,
         "default_s": round(statistics.median(p[0] for p in pairs), 2),
         "keeping_s": round(statistics.median(p[1] for p in pairs), 2),
         "ratio": round(statistics.median(p[0] / p[1] for p in pairs), 2),

@@ -7,7 +7,6 @@ set -euo pipefail
 
 prepare_environment cpu,dev
 cd "$PROJECT"
-export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-PASSIVE}
 "$VENV/bin/ruff" check .
 "$VENV/bin/ruff" format --check .
 "$VENV/bin/mypy"

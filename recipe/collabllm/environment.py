@@ -49,8 +49,6 @@ def process_environment(config: DictConfig, run: RunFolder, step: int) -> dict[s
 
 def _cpu_environment(ranks: int) -> dict[str, str]:
     return {
-        # Waiting threads must not spin: trainer and engine take turns on the same cores.
-        "OMP_WAIT_POLICY": "PASSIVE",
         "OMP_NUM_THREADS": str(max(1, usable_cores() // ranks)),
         # glibc gives large tensors back to the kernel and faults them in again at every use.
         # Keeping them, in huge pages, made a training step about 1.7 times faster
