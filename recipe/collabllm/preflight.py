@@ -141,21 +141,27 @@ def check_memory(model: str | Path, config: DictConfig, parameters: int) -> None
     Raises:
         PreflightError: If it does not.
     """
-    vocabulary = AutoConfig.from_pretrained(model).get_text_config().vocab_size
-    # The longest a batch is expected to be; the limit of one forward pass bounds it.
+    shape = AutoConfig.from_pretrained(model).get_text_config()
+    floats = 6 * shape.vocab_size + 30 * shape.hidden_size * shape.num_hidden_layers
+    number = 2 if config.actor_rollout_ref.actor.fsdp_config.dtype == "bfloat16" else 4
+    # Of a training batch with prompts of half the allowed length; one forward pass bounds it.
     tokens = min(
         config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu,
         config.data.train_batch_size
-        * config.actor_rollout_ref.rollout.n
-        * (config.data.max_prompt_length // 2 + config.data.max_response_length),
+        * (
+            config.data.max_prompt_length // 2
+            + config.actor_rollout_ref.rollout.n * config.data.max_response_length
+        ),
     )
-    needed = _BASE_MEMORY + parameters * _BYTES_PER_PARAMETER + 8.0 * tokens * vocabulary
+    needed = _BASE_MEMORY + parameters * _BYTES_PER_PARAMETER + tokens * floats * number
     available = available_memory()
     if available < needed:
         raise PreflightError(
             f"{available / GIB:.1f} GiB of memory available, about {needed / GIB:.1f} needed: "
-            "close other programs, or set a smaller model, data.train_batch_size or "
-            "actor_rollout_ref.rollout.n"
+            "close other programs, or set a smaller data.train_batch_size, "
+            "actor_rollout_ref.rollout.n or, to train in several passes, "
+            "actor_rollout_ref.actor.ppo_max_token_len_per_gpu (tokens in a pass, now "
+            f"{config.actor_rollout_ref.actor.ppo_max_token_len_per_gpu})"
         )
 
 

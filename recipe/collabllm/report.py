@@ -16,7 +16,7 @@ from recipe.collabllm.conversation_log import logged_steps, read_step
 from recipe.collabllm.record import ReplyRecord
 from recipe.collabllm.run_folder import RunFolder, write_json
 
-_TABLE_WIDTH = 112
+_TABLE_WIDTH = 124
 
 
 def report_run(run: RunFolder, say: Callable[[str], None]) -> None:

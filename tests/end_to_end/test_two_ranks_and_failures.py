@@ -51,6 +51,8 @@ def test_replies_without_a_valid_future_are_left_out_and_training_goes_on(
         "collabllm.user=flaky",
         "collabllm.max_failure_rate=1.0",
         "collabllm.user_attempts=1",
+        # Trained in several passes, the remedy for too little memory.
+        "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=640",
         "collabllm.max_reply_tokens=56",
         "data.train_batch_size=4",
     )

@@ -106,6 +106,21 @@ def test_too_little_memory_is_told_with_what_is_needed(
     preflight.check_memory(smollm2, config, 135_000_000)
 
 
+def test_several_passes_make_do_with_less_memory(
+    monkeypatch: pytest.MonkeyPatch, smollm2: Path
+) -> None:
+    monkeypatch.setattr(preflight, "available_memory", lambda: 11 * GIB)
+    float32 = [
+        "backend=cpu",
+        "actor_rollout_ref.actor.fsdp_config.dtype=float32",
+        "actor_rollout_ref.rollout.n=16",
+    ]
+    with pytest.raises(PreflightError, match=r"ppo_max_token_len_per_gpu \(.*now 8192\)"):
+        preflight.check_memory(smollm2, load_configuration(float32), 135_000_000)
+    config = load_configuration([*float32, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=640"])
+    preflight.check_memory(smollm2, config, 135_000_000)
+
+
 def read(*words: str) -> tuple[object, Settings]:
     config = load_configuration(["backend=cpu", *words])
     return config, read_settings(OmegaConf.to_container(config.collabllm, resolve=True))  # type: ignore[arg-type]
