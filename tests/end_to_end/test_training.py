@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from serving.smollm2 import check_chat
 from tests.conftest import SHARED_DATA
 from tests.end_to_end.conftest import TrainingFolder
 
@@ -22,6 +23,19 @@ def wait_for(path: Path, seconds: float) -> None:
     while not path.exists():
         assert time.monotonic() < until, f"{path} did not appear"
         time.sleep(0.2)
+
+
+def check_exported(training: TrainingFolder) -> None:
+    """The exported model is a chat model that loads, and is not the one that training began with."""
+    exported, base = (
+        dict(AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).named_parameters())
+        for folder in (training.run / "model", training.model)
+    )
+    assert exported.keys() == base.keys()
+    assert all(weight.isfinite().all() for weight in exported.values())
+    assert any(not torch.equal(weight, base[name]) for name, weight in exported.items())
+    tokenizer = AutoTokenizer.from_pretrained(training.run / "model")
+    assert tokenizer.chat_template and tokenizer.eos_token == "<|im_end|>"
 
 
 def test_a_run_killed_in_mid_step_resumes_and_leaves_everything(training: TrainingFolder) -> None:
@@ -84,7 +98,7 @@ def test_a_run_killed_in_mid_step_resumes_and_leaves_everything(training: Traini
     report = json.loads((training.run / "before_after.json").read_text())
     assert report["before_step"] == 0 and report["after_step"] == 3
     assert {row["measure"] for row in report["rows"]} >= {"MR", "asks"}
-    assert check_chat(training.run / "model")
+    check_exported(training)
 
     again = training.train(*words)
     assert again.returncode == 0 and "this run is complete" in again.stdout
