@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
+from pathlib import Path
 
 import pytest
 
+from data.planning import domains
 from data.planning.build import SEEN, UNSEEN, build_planning
 from data.planning.context import CONTEXTS, make_context
 from data.planning.domains import Domain, load_domains
@@ -16,6 +19,7 @@ from interaction.questions import questions_in
 from interaction.seeds import derive_random
 from interaction.wording import mentions
 
+HELD_OUT_SHA256 = "699310ec46008a946f8fb60c339c0072cfb359876b45d7408e7c3e2373670de2"
 TRAINED, HELD_OUT = load_domains(), load_domains(held_out=True)
 ALL = [pytest.param(domain, id=domain.name) for domain in (*TRAINED, *HELD_OUT)]
 
@@ -24,6 +28,12 @@ def test_there_are_enough_domains_and_held_out_ones_share_no_slot() -> None:
     assert len(TRAINED) >= 24 and len(HELD_OUT) >= 8
     trained = {slot for domain in TRAINED for slot in domain.slots}
     assert not trained & {slot for domain in HELD_OUT for slot in domain.slots}
+
+
+def test_the_held_out_domains_are_the_frozen_ones() -> None:
+    """Whoever changes them makes every earlier result on `planning_unseen` another result."""
+    file = Path(domains.__file__).with_name("held_out.yaml")
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == HELD_OUT_SHA256
 
 
 @pytest.mark.parametrize("domain", ALL)

@@ -1,4 +1,4 @@
-"""Users for end-to-end tests: one that fails now and then, one written for verl 0.7."""
+"""Users for end-to-end tests: one that fails, and one written for verl 0.7 that fails too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FlakyUser:
 
 
 class OldInteraction(BaseInteraction):
-    """As people wrote them for verl 0.7."""
+    """As people wrote them for verl 0.7; fails for a share `fails` of what it is told."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config)
@@ -45,8 +45,10 @@ class OldInteraction(BaseInteraction):
     async def generate_response(
         self, instance_id: str, messages: list[dict[str, Any]], **kwargs: Any
     ) -> tuple[bool, str, float, dict[str, Any]]:
-        """Answer every turn alike."""
+        """Fail, or answer every turn alike."""
         assert instance_id in self._instances
+        if derive_seed(messages[-1]["content"]) % 100 < 100 * self.config.get("fails", 0):
+            raise ConnectionError("the endpoint is down")
         return False, "Please go on.", 0.0, {}
 
     async def finalize_interaction(self, instance_id: str | None = None, **kwargs: Any) -> None:
