@@ -86,6 +86,9 @@ def step_metrics(
         "mr/within_reply_variance": _mean(r.variance for r in scored if r.n_valid > 1),
         "mr/between_reply_variance": _between(rewarded),
     }
+    for future in (future for record in records for future in record.futures):
+        for name, amount in future.usage.items():
+            metrics[f"user/{name}"] = (metrics.get(f"user/{name}") or 0.0) + amount
     names = {name for record in scored for name in record.per_metric}
     for name in sorted(names):
         metrics[name] = _mean(record.per_metric[name] for record in scored)

@@ -6,6 +6,7 @@ changed. Knows nothing of how a run is carried out.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from math import prod
@@ -17,8 +18,10 @@ from safetensors import safe_open
 from transformers import AutoConfig, AutoTokenizer
 
 from data.parquet import read_prompts
+from interaction.chat import ChatFailed
 from recipe.collabllm.hardware import GIB, available_memory, free_disk
-from recipe.collabllm.settings import Settings
+from recipe.collabllm.settings import Settings, connect_user
+from serving.chat_client import ChatClient
 from serving.chat_tokens import ChatTokens, NoChatTemplate
 
 # Measured: Ray, the trainer's and the engine's libraries, the data queue.
@@ -62,6 +65,26 @@ def check_numbers(config: DictConfig, settings: Settings) -> None:
             "collabllm.max_future_tokens)), more than actor_rollout_ref.rollout.max_model_len="
             f"{config.actor_rollout_ref.rollout.max_model_len}: raise it or lower the others"
         )
+
+
+def check_user(settings: Settings) -> None:
+    """Check that the chat model behind the user, if there is one, answers.
+
+    Raises:
+        PreflightError: If it does not; it tells URL and remedy.
+    """
+    clients: list[ChatClient] = []
+
+    def connect(endpoint: Mapping[str, Any]) -> ChatClient:
+        clients.append(connect_user(endpoint))
+        return clients[-1]
+
+    settings.make_user(connect)
+    for client in clients:
+        try:
+            asyncio.run(_probe(client))
+        except ChatFailed as error:
+            raise PreflightError(f"collabllm.user={settings.user}: {error}") from error
 
 
 def check_model(path: str | Path, trusted: bool, max_length: int) -> ChatTokens:
@@ -175,6 +198,13 @@ def count_parameters(folder: str | Path) -> int:
     if total == 0:
         raise PreflightError(f"{folder}: has no weights (*.safetensors)")
     return total
+
+
+async def _probe(client: ChatClient) -> None:
+    try:
+        await client.probe()
+    finally:
+        await client.close()
 
 
 def _check_no_code(folder: Path, trusted: bool) -> None:

@@ -39,6 +39,7 @@ class FutureRecord:
         stop: Why it ended; None if it failed.
         user_turns: User turns in it.
         policy_tokens: Tokens the policy spent in it, the reply not counted.
+        usage: What the user's turns cost, summed by name; empty for users made of rules.
         failure: Why it has no score; None if it has one.
         scores: Per metric.
         reward: R*, or None.
@@ -52,6 +53,7 @@ class FutureRecord:
     stop: str | None = None
     user_turns: int = 0
     policy_tokens: int = 0
+    usage: dict[str, float] = field(default_factory=dict)
     failure: str | None = None
     scores: dict[str, float] = field(default_factory=dict)
     reward: float | None = None
@@ -65,6 +67,7 @@ class FutureRecord:
             stop=future.conversation.stop.value if future.conversation.stop else None,
             user_turns=future.user_turns,
             policy_tokens=sum(len(turn.token_ids) for turn in future.policy_turns),
+            usage=dict(future.usage),
             seconds=round(seconds, 4),
         )
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from interaction.registry import InteractionConfigError, load_users, read_interactions
+from interaction.registry import Connect, InteractionConfigError, load_users, read_interactions
 from interaction.user import SimulatedUser
 from reward.metric import Metric
 from reward.multiturn_reward import reply_floor
 from reward.registry import make_metric
+from serving.chat_client import ChatClient
+from serving.chat_endpoint import endpoint_from
 
 
 class SettingsError(ValueError):
@@ -39,6 +41,7 @@ class Settings:
     user: str
     interaction: tuple[Mapping[str, Any], ...]
     interaction_config_path: str | None
+    user_endpoint: Mapping[str, Any] | None
     user_timeout_s: float
     user_attempts: int
     metrics: Mapping[str, Mapping[str, Any]]
@@ -122,8 +125,11 @@ class Settings:
         except ValueError as error:
             raise SettingsError(f"collabllm.floor_margin: {error}") from error
 
-    def make_user(self) -> SimulatedUser:
+    def make_user(self, connect: Connect | None = None) -> SimulatedUser:
         """Return the simulated user that `user` names.
+
+        Args:
+            connect: Makes the chat model of a user that has an endpoint.
 
         Raises:
             SettingsError: If there is none of that name or it cannot be made.
@@ -131,7 +137,7 @@ class Settings:
         try:
             path = self.interaction_config_path
             entries = read_interactions(path) if path else self.interaction
-            users = load_users(entries, path or "collabllm.interaction")
+            users = load_users(entries, path or "collabllm.interaction", connect or connect_user)
         except InteractionConfigError as error:
             raise SettingsError(str(error)) from error
         if self.user not in users:
@@ -139,6 +145,15 @@ class Settings:
                 f"collabllm.user={self.user}: no such user; there are: {', '.join(sorted(users))}"
             )
         return users[self.user]
+
+
+def connect_user(endpoint: Mapping[str, Any]) -> ChatClient:
+    """Return the chat model behind a user's endpoint.
+
+    Raises:
+        ValueError: If a key of it is unknown or bad, or its API key is not in the environment.
+    """
+    return ChatClient(endpoint_from(endpoint, "endpoint"), "user")
 
 
 def read_settings(raw: object) -> Settings:

@@ -52,6 +52,7 @@ def train(words: Sequence[str], say: Say) -> RunFolder:
     config = load_configuration(words)
     settings = read_settings(OmegaConf.to_container(config.collabllm, resolve=True))
     preflight.check_numbers(config, settings)
+    preflight.check_user(settings)
     run = RunFolder(Path(settings.outputs).absolute() / settings.run)
     with run.locked():
         _prepare(config, settings, run, say)
@@ -67,13 +68,13 @@ def make_data_only(words: Sequence[str], say: Say) -> None:
     """
     config = load_configuration(words)
     settings = read_settings(OmegaConf.to_container(config.collabllm, resolve=True))
-    _data_files(config, settings, Path(settings.outputs).absolute(), say)
+    data_files(config, settings, Path(settings.outputs).absolute(), say)
 
 
 def _prepare(config: DictConfig, settings: Settings, run: RunFolder, say: Say) -> None:
     """Check everything, make what is missing, and settle the configuration."""
     outputs = Path(settings.outputs).absolute()
-    files = _data_files(config, settings, outputs, say)
+    files = data_files(config, settings, outputs, say)
     given = config.actor_rollout_ref.model.path
     chosen = Path(given) if given else outputs / "models" / "SmolLM2-135M-Instruct"
     if given is None:
@@ -96,7 +97,7 @@ def _prepare(config: DictConfig, settings: Settings, run: RunFolder, say: Say) -
     say(f"run folder: {run.path}")
 
 
-def _data_files(
+def data_files(
     config: DictConfig, settings: Settings, outputs: Path, say: Say
 ) -> tuple[Path, Path]:
     """Return training and validation file: those given, or those made of the settings."""
@@ -134,7 +135,7 @@ def _train_and_report(config: DictConfig, run: RunFolder, say: Say) -> None:
         say(_announcement(step, total))
         with open_dict(config):
             # Before the first step, and where a killed run lost the final one.
-            config.trainer.val_before_train = step not in validated and step in (0, total)
+            config.trainer.val_before_train &= step not in validated and step in (0, total)
         _run_verl(config, run, step)
         step = run.tidy()
     model = run.export_model(step)

@@ -28,6 +28,7 @@ def raw_settings(**changes: Any) -> dict[str, Any]:
         "user": "agenda",
         "interaction": [AGENDA],
         "interaction_config_path": None,
+        "user_endpoint": None,
         "user_timeout_s": 5.0,
         "user_attempts": 1,
         "metrics": {

@@ -20,7 +20,10 @@ def collabllm(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_the_commands(tmp_path: Path) -> None:
     told = collabllm(tmp_path, "--help")
     assert told.returncode == 0
-    assert all(command in told.stdout for command in ("train", "model", "data", "config"))
+    assert all(
+        command in told.stdout
+        for command in ("train", "model", "serve", "chat", "users", "data", "config")
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,15 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
         (["+collabllm.metrics.nope.weight=1"], "unknown metric 'nope'"),
         (["collabllm.user=bob"], "no such user"),
         (["collabllm.interaction.0.config.personas=[bob]"], "unknown persona 'bob'"),
+        (
+            ["interaction=llm", "collabllm.user_endpoint.base_url=http://127.0.0.1:1/v1"],
+            "at http://127.0.0.1:1/v1 gave no answer",
+        ),
+        (
+            ["interaction=llm", "collabllm.user_endpoint.api_key_env=NO_SUCH_KEY"],
+            "the environment variable NO_SUCH_KEY is not set",
+        ),
+        (["interaction=llm", "+collabllm.user_endpoint.speed=9"], "endpoint.speed: no such key"),
         (["task=math"], "set data.source=VALUE"),
         (["task=math", "data.source=none.jsonl"], "none.jsonl: no such file"),
         (["actor_rollout_ref.model.path=none"], "not a Hugging Face model folder"),
