@@ -46,7 +46,6 @@ def test_a_run_with_a_served_user_trains(training: TrainingFolder, endpoint: str
         "trainer.total_training_steps=2",
         "trainer.val_before_train=false",
         "trainer.test_freq=-1",
-        "data.train_batch_size=4",
         "collabllm.max_reply_tokens=56",
     )
     assert done.returncode == 0
