@@ -7,14 +7,15 @@ Knows nothing of what the metrics do.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from reward import metrics
 from reward.metric import Metric
 
 Class = TypeVar("Class", bound=type)
 
-_BUILT_IN = ("accuracy", "goal_coverage", "goal_elicited", "interactivity", "token_amount")
 _METRICS: dict[str, type] = {}
 
 
@@ -33,8 +34,8 @@ def register(name: str) -> Callable[[Class], Class]:
 
 def metric_names() -> list[str]:
     """Return the names of all metrics."""
-    for name in _BUILT_IN:
-        importlib.import_module(f"reward.{name}")
+    for module in pkgutil.iter_modules(metrics.__path__):
+        importlib.import_module(f"{metrics.__name__}.{module.name}")
     return sorted(_METRICS)
 
 

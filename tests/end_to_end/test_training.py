@@ -73,7 +73,7 @@ def test_a_run_killed_in_mid_step_resumes_and_leaves_everything(training: Traini
         assert abs(metrics[step]["actor/ppo_kl"]) < 0.02
     scored = [r for s in (1, 2, 3) for r in training.conversations("train", s) if r["futures"]]
     assert scored and all(
-        r["per_metric"].keys() >= {"goal_elicited", "interactivity"} for r in scored
+        r["per_metric"].keys() >= {"goal_elicited", "interactivity_rule"} for r in scored
     )
 
     replies = training.conversations("train", 3)

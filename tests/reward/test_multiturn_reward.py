@@ -111,12 +111,12 @@ def test_the_worked_example_of_the_docs() -> None:
     weights = {
         "goal_elicited": 1.0,
         "goal_coverage": 1.0,
-        "interactivity": 1.0,
+        "interactivity_rule": 1.0,
         "token_amount": 0.25,
     }
     futures = [
-        {"goal_elicited": 0.5, "goal_coverage": 0.0, "interactivity": 1.0, "token_amount": -0.2},
-        {"goal_elicited": 0.25, "goal_coverage": 0.0, "interactivity": 0.625, "token_amount": -0.3},
+        {"goal_elicited": 0.5, "goal_coverage": 0.0, "interactivity_rule": 1.0, "token_amount": -0.2},
+        {"goal_elicited": 0.25, "goal_coverage": 0.0, "interactivity_rule": 0.625, "token_amount": -0.3},
     ]
     assert conversation_reward(futures[0], weights) == pytest.approx(1.45)
     assert conversation_reward(futures[1], weights) == pytest.approx(0.80)

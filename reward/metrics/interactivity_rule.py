@@ -1,4 +1,4 @@
-"""`interactivity`, by rule: does the policy ask for what is missing, and only for that?
+"""`interactivity_rule`: does the policy ask for what is missing, and only for that?
 
 Each policy turn is worth, while facts are missing: 0 without a question, a little for asking
 anything, most for asking what the user knows and has not told; the value is averaged over the
@@ -21,9 +21,9 @@ from reward.metric import MetricContext, MetricFailed
 from reward.registry import register
 
 
-@register("interactivity")
+@register("interactivity_rule")
 @dataclass(frozen=True)
-class Interactivity:
+class InteractivityRule:
     """How well the policy's turns ask.
 
     Attributes:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from interaction.conversation import Conversation
 from interaction.task import Goal, Task
-from reward.accuracy import Accuracy, final_answer
-from reward.goal_coverage import GoalCoverage
-from reward.goal_elicited import GoalElicited
-from reward.interactivity import Interactivity
+from reward.metrics.accuracy import Accuracy, final_answer
+from reward.metrics.goal_coverage import GoalCoverage
+from reward.metrics.goal_elicited import GoalElicited
+from reward.metrics.interactivity_rule import InteractivityRule
 from reward.metric import Metric, MetricContext, MetricFailed
-from reward.token_amount import TokenAmount
+from reward.metrics.token_amount import TokenAmount
 
 VAGUE = Conversation().add("user", "I want to go on a trip.")
 TOLD = "I need to Lisbon. I need five days. I need with two kids."
@@ -68,43 +68,43 @@ class TestInteractivity:
             "Which city? Which hotel?",
             "Which city?",
         ]
-        worth = [score(Interactivity(), trip, asked(text)) for text in ladder]
+        worth = [score(InteractivityRule(), trip, asked(text)) for text in ladder]
         assert worth == sorted(worth) and len(set(worth)) == len(worth)
         assert worth[0] == 0 and worth[-1] == 1
 
     def test_two_good_questions_are_as_good_as_one(self, trip: Task) -> None:
-        assert score(Interactivity(), trip, asked("Which city? How many days?")) == 1
+        assert score(InteractivityRule(), trip, asked("Which city? How many days?")) == 1
 
     def test_asking_again_is_worth_no_more_than_any_question(self, trip: Task) -> None:
         talk = asked("Which city?").add("user", "I need to Lisbon.").add("assistant", "Which city?")
-        assert score(Interactivity(), trip, talk, given=3) == Interactivity().any_question
+        assert score(InteractivityRule(), trip, talk, given=3) == InteractivityRule().any_question
 
     def test_the_same_question_twice_in_one_turn_counts_once(self, trip: Task) -> None:
-        twice = score(Interactivity(), trip, asked("Which city? Which city?"))
-        assert twice < score(Interactivity(), trip, asked("Which city?"))
+        twice = score(InteractivityRule(), trip, asked("Which city? Which city?"))
+        assert twice < score(InteractivityRule(), trip, asked("Which city?"))
 
     def test_a_list_of_questions_costs(self, trip: Task) -> None:
         many = "Which city? How many days? Who is coming? " + "Which city? " * 9
-        assert score(Interactivity(), trip, asked(many)) < 0.3
+        assert score(InteractivityRule(), trip, asked(many)) < 0.3
 
     def test_asking_when_nothing_is_missing_is_worth_nothing(self, trip: Task) -> None:
         talk = VAGUE.add("user", TOLD)
-        assert score(Interactivity(), trip, talk.add("assistant", "Which hotel?")) == 0
-        assert score(Interactivity(), trip, talk.add("assistant", "Go to Lisbon.")) == 1
+        assert score(InteractivityRule(), trip, talk.add("assistant", "Which hotel?")) == 0
+        assert score(InteractivityRule(), trip, talk.add("assistant", "Go to Lisbon.")) == 1
 
     def test_turns_that_were_given_are_not_scored(self, trip: Task) -> None:
         talk = asked("Bad turn.").add("user", "Hm.").add("assistant", "Which city?")
-        assert score(Interactivity(), trip, talk, given=3) == 1
-        assert score(Interactivity(), trip, talk) == 0.5
+        assert score(InteractivityRule(), trip, talk, given=3) == 1
+        assert score(InteractivityRule(), trip, talk) == 0.5
 
     def test_a_conversation_without_a_policy_turn_has_no_score(self, trip: Task) -> None:
         with pytest.raises(MetricFailed):
-            score(Interactivity(), trip, VAGUE)
+            score(InteractivityRule(), trip, VAGUE)
 
     @given(text=st.text(max_size=300))
     def test_any_turn_is_scored_within_range(self, text: str) -> None:
         task = Task("t", "x", Goal("g"))
-        assert 0 <= score(Interactivity(), task, asked(text)) <= 1
+        assert 0 <= score(InteractivityRule(), task, asked(text)) <= 1
 
 
 class TestTokenAmount:
