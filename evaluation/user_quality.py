@@ -6,6 +6,7 @@ Every measure has a value for a conversation, or none where it says nothing:
 |---|---|---|
 | role_inversion, leakage, repetition, restart, invented_facts, language | share of the user's turns with that fault (interaction/drift.py) | all |
 | empty_or_malformed | share of the turns asked for that are empty, malformed or failed | all |
+| withheld | share of the facts it was asked for, and answered to, that it had not told by the end | cooperative assistants |
 | early_stop | 1 if the user left before it had told all and got an answer to it | cooperative assistants; leaving one that asks nothing, insists or is rude is right |
 | never_stopping | 1 if the user had the answer that respects all it told and stayed | cooperative ones in which the user had a turn after such an answer |
 | done_agreement | 1 if all was told and respected when the user left | cooperative ones that the user ended; elsewhere giving up is right and looks the same |
@@ -13,7 +14,7 @@ Every measure has a value for a conversation, or none where it says nothing:
 | cost_per_turn | mean cost, in the prices' currency | those whose usage has a cost |
 
 Goals that are not divided into facts, and users that do not speak English (in which facts are
-read), have no early_stop, never_stopping or done_agreement.
+read), have no withheld, early_stop, never_stopping or done_agreement.
 
 Promises: pure, from the trials alone; intervals are over conversations. Knows nothing of
 thresholds, files or how trials are played.
@@ -22,12 +23,13 @@ thresholds, files or how trials are played.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from evaluation.bootstrap import Interval, mean_interval
 from evaluation.scripted_assistants import COOPERATIVE, told_facts
 from evaluation.user_trial import Trial
-from interaction.agenda import respects
+from interaction.agenda import questions_for, respects
 from interaction.conversation import Conversation
 from interaction.drift import Drift
 
@@ -63,6 +65,17 @@ def _is_satisfied(trial: Trial, conversation: Conversation) -> bool:
 def _asks_for_judgement(trial: Trial) -> bool:
     readable = bool(trial.task.goal.facts) and trial.language == "en"
     return readable and trial.assistant in COOPERATIVE
+
+
+def _withheld(trial: Trial) -> float | None:
+    if not _asks_for_judgement(trial):
+        return None
+    turns = trial.conversation.messages
+    answered = [m.content for m, after in pairwise(turns) if after.role == "user"]
+    slots = {s for text in answered for q in questions_for(trial.task.goal, text) for s in q.slots}
+    asked = [fact for fact in trial.task.goal.facts if fact.slot in slots]
+    told = told_facts(trial.task, trial.conversation)
+    return fmean(fact not in told for fact in asked) if asked else None
 
 
 def _early_stop(trial: Trial) -> float | None:
@@ -109,6 +122,7 @@ MEASURES: Mapping[str, Measure] = {
     "empty_or_malformed": _unusable,
     "invented_facts": _share_of(Drift.INVENTED),
     "language": _share_of(Drift.LANGUAGE),
+    "withheld": _withheld,
     "early_stop": _early_stop,
     "never_stopping": _never_stopping,
     "done_agreement": _done_agreement,

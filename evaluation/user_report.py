@@ -19,6 +19,7 @@ from rich.table import Table
 from evaluation.bootstrap import Interval
 from evaluation.user_quality import MEASURES, OVERALL, measure_trials, worst_trial
 from evaluation.user_trial import Trial
+from interaction.user import add_usage
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Thresholds:
         empty_or_malformed: A failure costs a future; the training itself stops at many more.
         invented_facts: Rewards a policy for what the user does not want.
         language: Turns in another language than the person's.
+        withheld: What a user does not tell when asked, no policy can get out of it.
         early_stop: Share of helpful conversations that the user leaves too early.
         never_stopping: Share of complete answers that it does not take.
         done_agreement: At least this share of endings must be right.
@@ -49,6 +51,7 @@ class Thresholds:
     empty_or_malformed: float | None = 0.02
     invented_facts: float | None = 0.02
     language: float | None = 0.02
+    withheld: float | None = 0.1
     early_stop: float | None = 0.1
     never_stopping: float | None = 0.1
     done_agreement: float | None = 0.9
@@ -137,10 +140,8 @@ def make_report(
     """
     if not trials:
         raise ValueError("no conversations to report on")
-    used: dict[str, float] = {}
-    for turn in (turn for trial in trials for turn in trial.turns):
-        for name, amount in turn.usage.items():
-            used[name] = used.get(name, 0.0) + amount
+    turns = [turn.usage for trial in trials for turn in trial.turns]
+    used = add_usage(*turns, *(trial.lost for trial in trials))
     return UserReport(
         user=user,
         measures=measure_trials(trials),

@@ -78,6 +78,7 @@ class Trial:
         conversation: All that was said; stopped by USER_DONE if the user left.
         turns: The user's turns in order.
         failure: Why the user had no further turn, if it failed.
+        lost: What that cost, by name.
         language: What the user should speak.
     """
 
@@ -86,6 +87,7 @@ class Trial:
     conversation: Conversation
     turns: tuple[TakenTurn, ...] = ()
     failure: str | None = None
+    lost: Mapping[str, float] = field(default_factory=dict)
     language: str = "en"
 
     @property
@@ -145,7 +147,7 @@ async def _user_turn(user: SimulatedUser, trial: Trial, seed: int, options: Tria
     except (asyncio.TimeoutError, TimeoutError):
         return replace(trial, failure=f"no turn within {options.timeout_s:g} s")
     except SimulatorFailed as error:
-        return replace(trial, failure=str(error) or "no reason given")
+        return replace(trial, failure=str(error) or "no reason given", lost=error.usage)
     found = find_drift(trial.task, before, turn.text, trial.language)
     after = before.add("user", turn.text)
     if turn.done:

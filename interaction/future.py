@@ -13,7 +13,7 @@ from interaction.conversation import Conversation, StopReason
 from interaction.policy import Policy, PolicyTurn
 from interaction.seeds import derive_seed
 from interaction.task import Task
-from interaction.user import SimulatedUser
+from interaction.user import SimulatedUser, SimulatorFailed, add_usage
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ async def sample_future(
         policy_seed: Seeds the policy's turns, each with a seed of its own.
 
     Raises:
-        SimulatorFailed: If the user has no usable turn; nothing is scored then.
+        SimulatorFailed: If the user has no usable turn; nothing is scored then. It tells what
+            the whole future has cost.
     """
     future = Future(conversation)
     for turn in range(window):
@@ -77,13 +78,14 @@ async def sample_future(
 
 
 async def _user_turn(future: Future, user: SimulatedUser, task: Task, seed: int) -> Future:
-    turn = await user.reply(task, future.conversation, seed)
+    try:
+        turn = await user.reply(task, future.conversation, seed)
+    except SimulatorFailed as error:
+        raise SimulatorFailed(str(error), add_usage(future.usage, error.usage)) from error
     conversation = future.conversation.add("user", turn.text)
     if turn.done:
         conversation = conversation.ended(StopReason.USER_DONE)
-    usage = dict(future.usage)
-    for name, amount in turn.usage.items():
-        usage[name] = usage.get(name, 0) + amount
+    usage = add_usage(future.usage, turn.usage)
     return Future(conversation, future.user_turns + 1, future.policy_turns, usage)
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interaction.conversation import Conversation
-from interaction.seeds import derive_seed
+from interaction.seeds import again_seed
 from interaction.task import Task
-from interaction.user import SimulatedUser, SimulatorFailed, UserTurn
+from interaction.user import SimulatedUser, SimulatorFailed, UserTurn, add_usage
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class GuardedUser:
         max_tokens: A turn's own budget in those tokens.
         timeout_s: Seconds one call may take.
         attempts: Calls before giving up, at least 1. Each has a seed of its own, so that a
-            deterministic user gets the chance to say something else.
+            deterministic user gets the chance to say something else, as the same person.
     """
 
     user: SimulatedUser
@@ -41,14 +41,16 @@ class GuardedUser:
         Raises:
             SimulatorFailed: If no attempt gives a usable turn; it tells the last reason.
         """
-        reason = "no attempt was made"
+        failure = SimulatorFailed("no attempt was made")
+        spent: dict[str, float] = {}
         for attempt in range(self.attempts):
             try:
-                own_seed = derive_seed(seed, "again", attempt) if attempt else seed
-                return await self._try(task, conversation, own_seed)
+                own_seed = again_seed(seed, attempt) if attempt else seed
+                turn = await self._try(task, conversation, own_seed)
+                return replace(turn, usage=add_usage(spent, turn.usage))
             except SimulatorFailed as error:
-                reason = str(error)
-        raise SimulatorFailed(reason)
+                failure, spent = error, add_usage(spent, error.usage)
+        raise SimulatorFailed(str(failure), spent) from failure
 
     async def _try(self, task: Task, conversation: Conversation, seed: int) -> UserTurn:
         try:
@@ -58,5 +60,6 @@ class GuardedUser:
             raise SimulatorFailed(f"no turn within {self.timeout_s:g} s") from error
         length = self.count_tokens(turn.text)
         if length > self.max_tokens:
-            raise SimulatorFailed(f"a turn of {length} tokens, over the budget {self.max_tokens}")
+            reason = f"a turn of {length} tokens, over the budget {self.max_tokens}"
+            raise SimulatorFailed(reason, turn.usage)
         return turn

@@ -27,7 +27,7 @@ from interaction.persona import Persona, all_personas, choose_personas, sample_p
 from interaction.seeds import derive_seed
 from interaction.spoken import as_heard, without_end_sign, without_thinking
 from interaction.task import Task
-from interaction.user import SimulatorFailed, UserTurn
+from interaction.user import SimulatorFailed, UserTurn, add_usage
 from interaction.user_prompt import again_messages, turn_messages
 
 LEAVES = "(ends the chat)"
@@ -111,6 +111,10 @@ class LLMUser:
         self._max_tokens = max_tokens
         self._description = task_description
 
+    def language(self, seed: int) -> str:
+        """Return what the person of a seed speaks, as an ISO 639-1 code."""
+        return sample_persona(seed, self._personas).language
+
     async def open(self, task: Task, seed: int) -> UserTurn:
         """Take the first turn: the request as this person would put it.
 
@@ -145,7 +149,9 @@ class LLMUser:
         second = await self._try(moment, messages, 1)
         if second.faults:
             wrong = "; ".join(f"{name}: {reason}" for name, reason in second.faults)
-            raise SimulatorFailed(f"the user's turn went wrong twice: {wrong}")
+            reason = f"the user's turn went wrong twice: {wrong}"
+            named = {name: 1.0 for name, _ in second.faults}
+            raise SimulatorFailed(reason, add_usage(_summed(first, second), named))
         return UserTurn(second.text, second.done, _summed(first, second))
 
     async def _try(self, moment: _Moment, messages: Sequence[Message], number: int) -> _Try:
@@ -190,7 +196,8 @@ def _read(moment: _Moment, text: str, done: bool, written: str, usage: Mapping[s
 
 def _summed(first: _Try, second: _Try) -> dict[str, float]:
     """Return what both calls cost, and what was wrong with the first."""
-    total = dict(first.usage)
-    for name, amount in second.usage.items():
-        total[name] = total.get(name, 0.0) + amount
-    return {**total, "reasked": 1.0, **{name: 1.0 for name, _ in first.faults}}
+    return {
+        **add_usage(first.usage, second.usage),
+        "reasked": 1.0,
+        **{name: 1.0 for name, _ in first.faults},
+    }

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from interaction.seeds import derive_random
+from interaction.seeds import derive_random, person_seed
 
 _FILE = Path(__file__).with_name("personas.yaml")
 _RULE_MADE = 6  # how many of the file's first personas users made of rules draw from
@@ -142,5 +142,5 @@ def choose_personas(
 
 
 def sample_persona(seed: int, personas: Sequence[Persona] = PERSONAS) -> Persona:
-    """Return the persona of a seed."""
-    return derive_random(seed, "persona").choice(personas)
+    """Return the persona of a seed: the same for every try at a turn."""
+    return derive_random(person_seed(seed), "persona").choice(personas)

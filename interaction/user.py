@@ -16,7 +16,24 @@ from interaction.task import Task
 
 
 class SimulatorFailed(RuntimeError):
-    """The user simulator gave no usable turn; the message says why."""
+    """The user simulator gave no usable turn; the message says why.
+
+    Attributes:
+        usage: What it cost all the same, by name.
+    """
+
+    def __init__(self, reason: str, usage: Mapping[str, float] | None = None) -> None:
+        super().__init__(reason)
+        self.usage: Mapping[str, float] = usage or {}
+
+
+def add_usage(*parts: Mapping[str, float]) -> dict[str, float]:
+    """Return the sum of several usages by name."""
+    total: dict[str, float] = {}
+    for part in parts:
+        for name, amount in part.items():
+            total[name] = total.get(name, 0.0) + amount
+    return total
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class ChatEndpoint(BaseModel):
     """Tokens of an answer, where the caller does not say."""
     structured_output: Literal["json_schema", "none"] = "json_schema"
     """How an object is asked for: by schema, or in words in the last message."""
+    merge_turns: bool = False
+    """Joins messages of one role in a row, for chat templates that demand strict turns."""
     limits_dir: Path = Field(default_factory=default_limits_dir)
     """On a local disk: the limits are file locks."""
     cache_dir: Path | None = None

@@ -109,6 +109,8 @@ def remedy(fault: CallFault, endpoint: ChatEndpoint, role: str) -> str:
         "timeout": f"raise {role}.timeout_s, or lower {role}.concurrency",
         "length": f"raise {role}.max_tokens",
     }
+    if re.search(r"alternat", str(fault), re.IGNORECASE):
+        return f"set {role}.merge_turns=true: the model's template wants strict turns"
     return by_kind.get(fault.kind) or by_status.get(fault.status or 0) or "see the endpoint's log"
 
 

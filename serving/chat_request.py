@@ -7,7 +7,7 @@ in the strict form endpoints want. Knows nothing of HTTP or of answers.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -44,6 +44,8 @@ def request(
         refused: Arguments the endpoint has turned down (`response_format`, `seed`).
     """
     sent = [message.to_dict() for message in messages]
+    if endpoint.merge_turns:
+        sent = merged(sent)
     # Newer OpenAI models take only the new name; other servers mostly know the old one.
     budget = "max_completion_tokens" if endpoint.base_url is None else "max_tokens"
     arguments: dict[str, Any] = {"model": endpoint.model, "messages": sent}
@@ -62,6 +64,17 @@ def request(
         # At the end, so that the prefix cache keeps what comes before.
         sent[-1]["content"] += f"\n\n{described(form)}"
     return arguments
+
+
+def merged(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return messages with those of one role in a row joined by an empty line."""
+    turns: list[dict[str, str]] = []
+    for message in messages:
+        if turns and turns[-1]["role"] == message["role"]:
+            turns[-1]["content"] += f"\n\n{message['content']}"
+        else:
+            turns.append(dict(message))
+    return turns
 
 
 def response_format(form: type[BaseModel]) -> dict[str, Any]:

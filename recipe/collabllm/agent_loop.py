@@ -154,7 +154,7 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
                 policy_seed=record.policy_seed,
             )
         except SimulatorFailed as error:
-            return record.failed(f"user: {error}")
+            return record.user_failed(error)
         seconds = time.perf_counter() - began
         return record.played(future, len(conversation.messages), seconds)
 

@@ -114,7 +114,7 @@ async def play(
             policy_seed=future.policy_seed,
         )
     except SimulatorFailed as error:
-        return replace(record, futures=[future.failed(f"user: {error}")])
+        return replace(record, futures=[future.user_failed(error)])
     return replace(record, futures=[future.played(played, len(conversation.messages), 0.0)])
 
 

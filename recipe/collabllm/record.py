@@ -18,6 +18,7 @@ from typing import Any
 from interaction.conversation import Conversation, StopReason
 from interaction.future import Future
 from interaction.policy import PolicyTurn
+from interaction.user import SimulatorFailed
 
 
 class Outcome(str, Enum):
@@ -74,6 +75,10 @@ class FutureRecord:
     def failed(self, reason: str) -> FutureRecord:
         """Return this record as that of a future without a score."""
         return replace(self, failure=reason, scores={}, reward=None)
+
+    def user_failed(self, error: SimulatorFailed) -> FutureRecord:
+        """Return this record as that of a future whose user failed, with what it cost."""
+        return replace(self.failed(f"user: {error}"), usage=dict(error.usage))
 
 
 @dataclass(frozen=True)

@@ -52,8 +52,9 @@ def train(words: Sequence[str], say: Say) -> RunFolder:
     config = load_configuration(words)
     settings = read_settings(OmegaConf.to_container(config.collabllm, resolve=True))
     preflight.check_numbers(config, settings)
-    preflight.check_user(settings)
     run = RunFolder(Path(settings.outputs).absolute() / settings.run)
+    if not _complete(config, run, run.resumable_step()):
+        preflight.check_user(settings)
     with run.locked():
         _prepare(config, settings, run, say)
         _train_and_report(config, run, say)
@@ -129,7 +130,7 @@ def _train_and_report(config: DictConfig, run: RunFolder, say: Say) -> None:
     total = config.trainer.total_training_steps
     step = run.tidy()
     validated = logged_steps(run.path, "validation")
-    if step >= total and step in validated:
+    if _complete(config, run, step):
         say(f"this run is complete ({step} steps); for another set collabllm.run=NAME")
     else:
         say(_announcement(step, total))
@@ -142,6 +143,12 @@ def _train_and_report(config: DictConfig, run: RunFolder, say: Say) -> None:
     if model:
         say(f"model: {model}")
     report_run(run, say)
+
+
+def _complete(config: DictConfig, run: RunFolder, step: int) -> bool:
+    """Say whether a run whose last checkpoint is of `step` has nothing left to do."""
+    trained = step >= config.trainer.total_training_steps
+    return trained and step in logged_steps(run.path, "validation")
 
 
 def _announcement(step: int, total: int) -> str:

@@ -20,11 +20,11 @@ from data.planning.problem import distinct_problems
 from evaluation.scripted_assistants import SCRIPTED, MakeAssistant
 from evaluation.user_report import UserReport, as_tables, make_report
 from evaluation.user_trial import TrialOptions, play_trials
-from interaction.persona import all_personas, choose_personas, sample_persona
-from interaction.registry import read_interactions
 from interaction.seeds import derive_random
 from interaction.task import Task
+from interaction.user import SimulatedUser
 from recipe.collabllm.configuration import load_configuration
+from recipe.collabllm.preflight import check_user
 from recipe.collabllm.settings import Settings, read_settings
 from serving.engine_policy import engine_policy
 
@@ -57,8 +57,8 @@ def run_users_report(
         raise ValueError(f"--conversations {conversations}: must be at least 1")
     config = load_configuration(words)
     settings = read_settings(OmegaConf.to_container(config.collabllm, resolve=True))
-    options = _options(settings, turns)
-    report = _played(settings, options, conversations, assistant_model, say)
+    check_user(settings)
+    report = _played(settings, turns, conversations, assistant_model, say)
     _show(report)
     if json_path is not None:
         report.write(json_path)
@@ -70,7 +70,7 @@ def run_users_report(
 
 def _played(
     settings: Settings,
-    options: TrialOptions,
+    turns: int,
     conversations: int,
     assistant_model: Path | None,
     say: Callable[[str], None],
@@ -78,6 +78,7 @@ def _played(
     user, tasks = settings.make_user(), _tasks(settings.seed, conversations)
     with _assistants(assistant_model) as assistants:
         say(f"playing {conversations} conversations with each of {len(assistants)} assistants")
+        options = _options(settings, user, turns)
         trials = asyncio.run(play_trials(user, tasks, assistants, options))
     return make_report(settings.user, trials)
 
@@ -97,29 +98,14 @@ def _assistants(model: Path | None) -> Iterator[Mapping[str, MakeAssistant]]:
         yield {**SCRIPTED, "model": lambda task: policy}
 
 
-def _options(settings: Settings, turns: int) -> TrialOptions:
+def _options(settings: Settings, user: SimulatedUser, turns: int) -> TrialOptions:
     return TrialOptions(
         turns=turns,
         concurrency=_AT_A_TIME,
         timeout_s=settings.user_timeout_s,
         seed=settings.seed,
-        language=_languages(settings),
+        language=getattr(user, "language", lambda seed: "en"),
     )
-
-
-def _languages(settings: Settings) -> Callable[[int], str]:
-    """Return what the user of a seed should speak: its persona's language.
-
-    Users made of rules speak English; those with an endpoint play all personas by default.
-    """
-    path = settings.interaction_config_path
-    entries = read_interactions(path) if path else settings.interaction
-    config = next(e for e in entries if e["name"] == settings.user).get("config") or {}
-    if "endpoint" not in config:
-        return lambda seed: "en"
-    names = config.get("personas")
-    personas = choose_personas(names, languages=None) if names else all_personas()
-    return lambda seed: sample_persona(seed, personas).language
 
 
 def _show(report: UserReport) -> None:

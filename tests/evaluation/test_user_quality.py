@@ -90,23 +90,30 @@ class Invents(Broken):
         return replace(turn, text=f"{turn.text} It has to be {fact.alternatives[0]}.")
 
 
+class Withholds(Broken):
+    def spoil(self, task, conversation, turn):
+        return replace(turn, text="Hm.", done=False)
+
+
 class SpeaksGerman(Broken):
     def spoil(self, task, conversation, turn):
         return replace(turn, text=f"{turn.text} Das ist mir sehr wichtig und ich möchte es nicht.")
 
 
+# Who adds the same sentence to every turn may be found to repeat itself, rightly.
 FAULTS = [
-    (Inverts, {"role_inversion"}, set()),
+    (Inverts, {"role_inversion"}, {"repetition"}),
     (Leaks, {"leakage"}, set()),
     # Saying only this, it tells nothing: what it takes for an end is none.
-    (Repeats, {"repetition"}, {"early_stop", "done_agreement"}),
+    (Repeats, {"repetition"}, {"early_stop", "done_agreement", "withheld"}),
     (Restarts, {"restart"}, set()),
+    (Withholds, {"withheld"}, {"repetition", "empty_or_malformed"}),
     (StopsEarly, {"early_stop", "done_agreement"}, set()),
     (NeverStops, {"never_stopping"}, {"repetition"}),
-    (SaysNothing, {"empty_or_malformed"}, {"early_stop", "done_agreement"}),
+    (SaysNothing, {"empty_or_malformed"}, {"early_stop", "done_agreement", "withheld"}),
     (Fails, {"empty_or_malformed"}, set()),
-    (Invents, {"invented_facts"}, set()),
-    (SpeaksGerman, {"language"}, set()),
+    (Invents, {"invented_facts"}, {"repetition"}),
+    (SpeaksGerman, {"language"}, {"repetition"}),
 ]
 
 

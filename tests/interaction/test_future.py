@@ -114,6 +114,18 @@ def test_a_failing_user_fails_the_future_and_gives_no_number() -> None:
         play(ScriptedPolicy(), Broken(), 1)
 
 
+def test_a_future_that_failed_tells_what_it_cost() -> None:
+    class LeavesUs:
+        async def reply(self, task: Task, conversation: Conversation, seed: int) -> UserTurn:
+            if len(conversation.said_by("user")) > 1:
+                raise SimulatorFailed("gone", {"calls": 3.0})
+            return UserTurn("and?", usage={"calls": 1.0})
+
+    with pytest.raises(SimulatorFailed) as caught:
+        play(ScriptedPolicy(), LeavesUs(), window=3)
+    assert caught.value.usage == {"calls": 4.0}
+
+
 def test_an_empty_user_turn_is_a_failure() -> None:
     with pytest.raises(SimulatorFailed, match="empty"):
         UserTurn(" ")

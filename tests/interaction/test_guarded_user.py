@@ -9,6 +9,7 @@ import pytest
 
 from interaction.conversation import Conversation
 from interaction.guarded_user import GuardedUser
+from interaction.persona import sample_persona
 from interaction.task import Goal, Task
 from interaction.user import SimulatorFailed, UserTurn
 
@@ -48,6 +49,28 @@ def test_a_failure_is_tried_again_with_another_seed() -> None:
     user = Flaky(fails, lambda: UserTurn("fine"))
     assert ask(guarded(user)).text == "fine"
     assert user.seeds[0] == 11 and len(set(user.seeds)) == 2
+
+
+def test_every_try_is_the_same_person() -> None:
+    user = Flaky(*[fails] * 30)
+    with pytest.raises(SimulatorFailed):
+        ask(guarded(user, attempts=30))
+    assert len(set(user.seeds)) == 30
+    assert len({sample_persona(seed).name for seed in user.seeds}) == 1
+
+
+def test_tries_that_failed_are_paid_for() -> None:
+    def costly() -> UserTurn:
+        raise SimulatorFailed("no", {"calls": 2.0})
+
+    def long() -> UserTurn:
+        return UserTurn("one two three four five six", usage={"calls": 1.0, "reasked": 1.0})
+
+    turn = ask(guarded(Flaky(costly, long, lambda: UserTurn("ok", usage={"calls": 1.0})), 3))
+    assert turn.usage == {"calls": 4.0, "reasked": 1.0}
+    with pytest.raises(SimulatorFailed) as caught:
+        ask(guarded(Flaky(costly, costly)))
+    assert caught.value.usage == {"calls": 4.0}
 
 
 def test_the_last_failure_is_raised_with_its_reason() -> None:

@@ -8,7 +8,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interaction.seeds import derive_seed
+from interaction.seeds import again_seed, derive_seed, person_seed
 
 parts = st.lists(st.one_of(st.text(max_size=6), st.integers(0, 99)), min_size=1, max_size=4)
 
@@ -31,3 +31,10 @@ def test_where_one_part_ends_matters() -> None:
 @given(st.sets(st.integers(0, 10_000), min_size=2, max_size=50))
 def test_different_indices_give_different_seeds(indices: set[int]) -> None:
     assert len({derive_seed("future", k) for k in indices}) == len(indices)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(1, 50))
+def test_another_try_is_the_same_person_with_another_seed(seed: int, attempt: int) -> None:
+    again = again_seed(seed, attempt)
+    assert person_seed(again) == person_seed(seed) and 0 <= again < 2**63
+    assert again != again_seed(seed, attempt + 1)
