@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any
 from uuid import uuid4
 
@@ -91,21 +92,40 @@ class InteractionUser:
         turns = [i for i, message in enumerate(messages) if message["role"] == "assistant"]
         if not turns or turns[-1] != len(messages) - 1:
             raise SimulatorFailed("the user can only answer an assistant turn")
-        given = _start_arguments(task, seed)
-        instance_id = await self._interaction.start_interaction(str(uuid4()), **given)
+        own = self._interaction
+        given = _row_arguments(task, seed)
+        begin = _accepted(own.start_interaction, given)
+        instance_id = await own.start_interaction(str(uuid4()), **begin)
         try:
             for turn in turns:
-                done, text, *_ = await self._interaction.generate_response(
-                    instance_id, messages[: turn + 1], **given
+                done, text, *_ = await own.generate_response(
+                    instance_id, messages[: turn + 1], **_accepted(own.generate_response, given)
                 )
             # An interaction that ends may have nothing left to say; the turn says so.
             return bool(done), str(text) if str(text).strip() or not done else "(ends the chat)"
         finally:
-            await self._interaction.finalize_interaction(instance_id, **given)
+            await _finalize(own, instance_id, given)
 
 
-def _start_arguments(task: Task, seed: int) -> Mapping[str, Any]:
-    """Return what verl passed to the four methods: the row's interaction keywords."""
+async def _finalize(
+    interaction: BaseInteraction, instance_id: str, given: Mapping[str, Any]
+) -> None:
+    method = interaction.finalize_interaction
+    # verl's own base class declared it without arguments, and its subclasses with one or more.
+    first = (instance_id,) if signature(method).parameters else ()
+    await method(*first, **_accepted(method, given))
+
+
+def _accepted(method: Callable[..., Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return those of the keywords that a method takes."""
+    parameters = signature(method).parameters
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return given
+    return {name: value for name, value in given.items() if name in parameters}
+
+
+def _row_arguments(task: Task, seed: int) -> Mapping[str, Any]:
+    """Return what verl passed to the methods, the row's interaction keywords, and some more."""
     kwargs = dict(task.metadata.get("interaction_kwargs") or {})
     kwargs.setdefault("ground_truth", task.ground_truth)
     kwargs.setdefault("task", task)

@@ -15,7 +15,7 @@ from interaction.user import SimulatorFailed
 
 
 class GradeSchoolInteraction(BaseInteraction):
-    """In the manner of the interactions people wrote for verl 0.7: state by instance id."""
+    """In the manner of verl 0.7's own for GSM8K: state by instance id, a score that decides."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config)
@@ -33,13 +33,20 @@ class GradeSchoolInteraction(BaseInteraction):
     ) -> tuple[bool, str, float, dict[str, Any]]:
         state = self._instances[instance_id]
         state["tries"] += 1
+        said = [m["content"] for m in messages if m["role"] == "assistant"]
+        state["response"] = said[-1]
         await asyncio.sleep(0)
-        if state["truth"] in messages[-1]["content"]:
-            return True, "Your answer is right.", 1.0, {}
-        return False, f"Wrong, that was try {state['tries']}.", 0.0, {}
+        score = await self.calculate_score(instance_id)
+        if score == 1.0:
+            return True, "Your answer is right.", score, {}
+        return False, f"Wrong, that was try {state['tries']}.", score, {}
 
-    async def finalize_interaction(self, instance_id: str | None = None, **kwargs: Any) -> None:
-        del self._instances[instance_id or ""]
+    async def calculate_score(self, instance_id: str, **kwargs: Any) -> float:  # type: ignore[override]
+        state = self._instances[instance_id]
+        return 1.0 if state["truth"] in state["response"] else 0.0
+
+    async def finalize_interaction(self, instance_id: str, **kwargs: Any) -> None:  # type: ignore[override]
+        del self._instances[instance_id]
 
 
 def math_task(truth: str) -> Task:
@@ -98,3 +105,26 @@ def test_an_interaction_that_says_nothing_is_a_failure() -> None:
 
     with pytest.raises(SimulatorFailed, match="empty"):
         asyncio.run(InteractionUser(Silent({})).reply(math_task("1"), conversation("x"), 1))
+
+
+class Bare(BaseInteraction):
+    """Takes nothing that the contract does not force on it, as verl's base class declared."""
+
+    ended = 0
+
+    async def start_interaction(self, instance_id: str) -> str:  # type: ignore[override]
+        return instance_id
+
+    async def generate_response(  # type: ignore[override]
+        self, instance_id: str, messages: list[dict[str, Any]], ground_truth: str
+    ) -> tuple[bool, str, float, dict[str, Any]]:
+        return False, f"Not {ground_truth}?", 0.0, {}
+
+    async def finalize_interaction(self) -> None:  # type: ignore[override]
+        self.ended += 1
+
+
+def test_an_interaction_gets_only_the_keywords_it_takes() -> None:
+    interaction = Bare({})
+    turn = asyncio.run(InteractionUser(interaction).reply(math_task("42"), conversation("1"), 1))
+    assert turn.text == "Not 42?" and interaction.ended == 1

@@ -12,7 +12,10 @@ import pytest
 from pydantic import BaseModel
 
 from interaction.chat import ChatAnswer, ChatFailed
-from interaction.conversation import Message
+from interaction.conversation import Conversation, Message
+from interaction.persona import sample_persona
+from interaction.task import Task
+from interaction.user_prompt import turn_messages
 from serving.chat_client import ChatClient
 from serving.chat_endpoint import ChatEndpoint
 from serving.local_endpoint import EndpointError, LocalEndpoint, llama_server, sglang_command
@@ -74,6 +77,29 @@ def test_it_answers_by_schema_and_keeps_the_prompt_for_the_next_call(served: Cha
         assert isinstance(answer.value.message, str) and isinstance(answer.value.done, bool)
     again = answers[1].usage
     assert again["cached_tokens"] > 0.8 * again["prompt_tokens"]
+
+
+def test_a_futures_second_turn_repeats_over_80_percent_of_the_firsts_prompt(
+    served: ChatEndpoint, trip: Task
+) -> None:
+    """Counted by the server: what its prefix cache spared at turn 2 of a future."""
+    first = Conversation().add("user", "I want to go on a trip.")
+    first = first.add("assistant", "Which city do you want to visit?")
+    second = first.add("user", "To Lisbon, please.").add("assistant", "How many days do you have?")
+    persona = sample_persona(1)
+
+    async def ask() -> list[ChatAnswer[Turn]]:
+        client = ChatClient(served)
+        await until_it_answers(client)
+        return [
+            await client.structured(
+                turn_messages(trip, persona, "A chat.", talk), Turn, seed=1, max_tokens=60
+            )
+            for talk in (first, second)
+        ]
+
+    usage = asyncio.run(ask())[1].usage
+    assert usage["calls"] == 1 and usage["cached_tokens"] > 0.8 * usage["prompt_tokens"]
 
 
 def test_a_model_it_does_not_have_is_named_with_those_it_has(served: ChatEndpoint) -> None:
