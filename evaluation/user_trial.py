@@ -101,10 +101,14 @@ async def play_trials(
     tasks: Sequence[Task],
     assistants: Mapping[str, MakeAssistant],
     options: TrialOptions,
+    played: Callable[[], object] = lambda: None,
 ) -> list[Trial]:
     """Play every task with every assistant.
 
     The n-th task meets the same person with each assistant.
+
+    Args:
+        played: Called after each conversation.
 
     Returns:
         One trial for each assistant and task, assistant after assistant.
@@ -116,7 +120,9 @@ async def play_trials(
             policy, seed = assistants[name](tasks[number]), derive_seed(options.seed, number)
             language = options.language(seed)
             trial = Trial(tasks[number], name, Conversation(), language=language)
-            return await _play(user, policy, trial, seed, options)
+            trial = await _play(user, policy, trial, seed, options)
+            played()
+            return trial
 
     return await asyncio.gather(*(play(n, name) for name in assistants for n in range(len(tasks))))
 

@@ -67,7 +67,7 @@ class Stage:
     def end(self, row: Row, record: ReplyRecord) -> None:
         """Show what the user wanted, how it ended and what it was worth."""
         for name, value in _verdict(row, record):
-            self.console.print(Text(f"{name:<16}", style="bold").append(plain(value)))
+            self.console.print(Text(f"{name:<20}", style="bold").append(plain(value)))
 
 
 def plain(text: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from omegaconf import OmegaConf
 from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from data.planning.domains import load_domains
 from data.planning.problem import distinct_problems
@@ -79,8 +80,18 @@ def _played(
     with _assistants(assistant_model) as assistants:
         say(f"playing {conversations} conversations with each of {len(assistants)} assistants")
         options = _options(settings, user, turns)
-        trials = asyncio.run(play_trials(user, tasks, assistants, options))
+        with _progress(len(tasks) * len(assistants)) as played:
+            trials = asyncio.run(play_trials(user, tasks, assistants, options, played))
     return make_report(settings.user, trials)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], object]]:
+    """Show how many conversations are played and how long the rest will take."""
+    columns = (*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("conversations", total=total)
+        yield lambda: progress.advance(task)
 
 
 def _tasks(seed: int, count: int) -> list[Task]:
@@ -102,6 +113,7 @@ def _options(settings: Settings, user: SimulatedUser, turns: int) -> TrialOption
     return TrialOptions(
         turns=turns,
         concurrency=_AT_A_TIME,
+        max_tokens=settings.max_future_tokens,
         timeout_s=settings.user_timeout_s,
         seed=settings.seed,
         language=getattr(user, "language", lambda seed: "en"),

@@ -15,7 +15,6 @@ from evaluation.user_trial import TakenTurn, Trial
 from interaction.conversation import Conversation, StopReason
 from interaction.drift import Drift, Finding
 from interaction.task import Task
-from recipe.collabllm import users_report
 from recipe.collabllm.users_report import run_users_report
 
 
@@ -99,16 +98,6 @@ def test_the_configured_user_is_played_and_passes(tmp_path: Path) -> None:
     report = UserReport.read(path)
     assert report.user == "agenda" and report.measures[OVERALL]["leakage"].n == 10
     assert any(str(path) in line for line in said)
-
-
-def test_a_user_past_a_threshold_does_not_pass(trip: Task, monkeypatch) -> None:
-    async def broken(user, tasks, assistants, options) -> list[Trial]:
-        return [a_trial(trip, Drift.RESTART)]
-
-    monkeypatch.setattr(users_report, "play_trials", broken)
-    said: list[str] = []
-    assert run_users_report([], None, 1, 2, None, said.append) is False
-    assert said[-1] == "past the threshold: restart"
 
 
 @pytest.mark.parametrize(
