@@ -11,21 +11,31 @@ from dataclasses import replace
 from interaction.conversation import Conversation, Message
 
 NOTHING_SAID = "(says nothing)"
-_CLOSED = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.S | re.I)
-_UNOPENED = re.compile(r"^.*</think(?:ing)?>", re.S | re.I)
-_UNCLOSED = re.compile(r"<think(?:ing)?>.*\Z", re.S | re.I)
+_TAG = re.compile(r"<(/?)think(?:ing)?>", re.I)
 # The bare word counts in capitals at the end only: people do say "terminate".
 _END = re.compile(
-    r"\[\[\s*TERMINATE(?:[ _]CHAT)?\s*\]\]|#{2,}\s*(?:STOP|END)\s*#{2,}|\[\s*END OF CHAT\s*\]|"
-    r"\bTERMINATE\b[.!\s]*\Z"
+    r"\[\[\s*TERMINATE(?:[ _]CHAT)?\s*\]\]|(?<!#)#{2,}\s*(?:STOP|END)\s*#{2,}|"
+    r"\[\s*END OF CHAT\s*\]|\bTERMINATE\b[.!\s]*\Z"
 )
 
 
 def without_thinking(text: str) -> str:
-    """Return a text without what a model thought in it, whether or not it closed the thought."""
-    for pattern in (_CLOSED, _UNOPENED, _UNCLOSED):
-        text = pattern.sub("", text)
-    return text.strip()
+    """Return a text without what a model thought in it, whether or not it closed the thought.
+
+    A thought that was never opened reaches back to the start, one never closed to the end.
+    """
+    said: list[str] = []
+    since: int | None = 0  # where the text that is said goes on; None inside a thought
+    for tag in _TAG.finditer(text):
+        if not tag[1]:
+            if since is not None:
+                said.append(text[since : tag.start()])
+            since = None
+        else:
+            if since is not None:
+                said.clear()
+            since = tag.end()
+    return "".join([*said, text[since:] if since is not None else ""]).strip()
 
 
 def without_end_sign(text: str) -> tuple[str, bool]:
