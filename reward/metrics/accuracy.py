@@ -1,78 +1,120 @@
-r"""`accuracy`: is the last answer right? By rule, for mathematics.
+"""`accuracy`: is the answer the policy finally gave right? By rule; by a judge where none decides.
 
-The answer is taken from the policy's last turn: the last \boxed{...}, else what follows
-"answer is" or "=", else the last number. math-verify decides whether it equals the ground
-truth, so "1/2", "0.5" and "\frac{1}{2}" are one. In {0, 1}. Only short answers are parsed:
-a model's text never reaches the parser as a whole.
+The answer is the last one over all the policy's turns (reward/extraction/answer.py), so "You're
+welcome!" loses nothing and a revision counts. Rules (reward/answer_equality.py) compare it with
+the task's `ground_truth`. No answer, or words where the truth is a number, is wrong, unless there
+is a judge to ask. In {0, 1}.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import re
-from dataclasses import dataclass
-
-from math_verify import parse, verify
+from dataclasses import dataclass, field
 
 from interaction.conversation import Conversation
 from interaction.task import Task
-from reward.metric import MetricContext, MetricFailed
+from reward.answer_equality import NoRule, check_reference, same_answer
+from reward.extraction import final_answer, policy_texts
+from reward.formula_worker import TooSlow
+from reward.judge.question import JudgeFailed, Question, ScoreField
+from reward.metric import MetricContext, MetricFailed, TaskUnfit
 from reward.registry import register
 
-_BOXED = re.compile(r"\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}")
-_STATED = re.compile(
-    r"answer\s*(?:is|:)\s*:?\s*\**\s*\$?([^\n]*?)(?:[.!]?\s*$|[.!]\s|\n)", re.I | re.M
+QUESTION = Question(
+    name="accuracy",
+    instruction=(
+        "Compare the answer the assistant finally gives with the reference answer. What counts is "
+        "the last answer the assistant stands by, over all its turns: a revision replaces what "
+        "came before, and an answer that only the user says is none."
+    ),
+    fields=(
+        ScoreField(
+            name="correct",
+            meaning=(
+                "1 if the final answer says the same as the reference, however it is worded; "
+                "0 if it says something else, or if there is no answer."
+            ),
+        ),
+    ),
+    needs_truth=True,
 )
-_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:\s*/\s*\d+)?")
-_LONGEST = 80
-# Warns at every call that its time limit is off; see `_equal`.
-logging.getLogger("math_verify").setLevel(logging.ERROR)
-# Towers of powers take the parser for ever; no answer of these families needs one.
-_DANGEROUS = re.compile(r"(\^|\*\*).*(\^|\*\*)|(\^|\*\*)\s*\{?\s*\d{3,}|!|\d{30,}")
 
 
 @register("accuracy")
 @dataclass(frozen=True)
 class Accuracy:
-    """1 if the final answer equals the ground truth, else 0."""
+    """1 if the final answer is the ground truth, else 0.
+
+    Attributes:
+        judge: Ask the judge where no rule decides: the ground truth is prose or cannot be
+            parsed, or the answer is prose or missing.
+        question: What the judge is asked; there only with `judge`.
+    """
+
+    judge: bool = False
+    # Without a judge there is no such attribute, so that the metric is not `Judged`.
+    question: Question = field(init=False, repr=False, compare=False)
 
     range = (0.0, 1.0)
 
-    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
-        """Compare the last turn's answer with the ground truth.
+    def __post_init__(self) -> None:
+        if self.judge:
+            object.__setattr__(self, "question", QUESTION)
+
+    def check(self, task: Task) -> None:
+        """Look for a ground truth that answers can be compared with.
 
         Raises:
-            MetricFailed: If the task has no ground truth that can be parsed.
+            TaskUnfit: If it is empty, or no rule can compare with it and there is no judge.
         """
-        positions = context.policy_turns(conversation)
-        answer = final_answer(conversation.messages[positions[-1]].content) if positions else None
-        return float(await asyncio.to_thread(_equal, task.ground_truth, answer))
+        if not task.ground_truth.strip():
+            raise TaskUnfit(_unfit(task, "it is empty"))
+        try:
+            check_reference(task.ground_truth)
+        except NoRule as error:
+            if not self.judge:
+                raise TaskUnfit(_unfit(task, str(error))) from error
+
+    async def score(self, task: Task, conversation: Conversation, context: MetricContext) -> float:
+        """Compare the final answer with the ground truth.
+
+        Raises:
+            MetricFailed: If there is no policy turn, no ground truth to compare with, or the
+                judge fails.
+        """
+        texts = policy_texts(conversation, context)
+        if not texts:
+            raise MetricFailed("the conversation has no policy turn")
+        if not task.ground_truth.strip():
+            raise MetricFailed(_unfit(task, "it is empty"))
+        try:
+            same = await asyncio.to_thread(_same, task.ground_truth, final_answer(texts))
+        except NoRule as error:
+            if not self.judge:
+                raise MetricFailed(_unfit(task, str(error))) from error
+            same = None
+        except TooSlow as error:
+            raise MetricFailed(str(error)) from error
+        return await self._judged(context) if same is None and self.judge else float(bool(same))
+
+    async def _judged(self, context: MetricContext) -> float:
+        if context.verdicts is None:
+            raise MetricFailed("no rule decides, and there is no judge: configure one")
+        try:
+            verdict = await context.verdicts.of(self.question)
+        except JudgeFailed as error:
+            raise MetricFailed(str(error)) from error
+        return float(float(verdict["correct"]) >= 0.5)
 
 
-def final_answer(text: str) -> str | None:
-    """Return the answer a text ends on, or None if there is none that can be parsed."""
-    boxed = _BOXED.findall(text)
-    stated = [m for m in _STATED.findall(text) if _NUMBER.search(m)]
-    numbers = _NUMBER.findall(text)
-    if boxed:
-        found = boxed[-1]
-    elif stated:
-        found = _NUMBER.findall(stated[-1])[-1]
-    elif numbers:
-        found = numbers[-1]
-    else:
-        return None
-    found = found.strip().rstrip(".").replace(",", "")
-    return None if len(found) > _LONGEST or _DANGEROUS.search(found) else found
+def _same(truth: str, answer: str | None) -> bool | None:
+    check_reference(truth)
+    return None if answer is None else same_answer(truth, answer)
 
 
-def _equal(truth: str, answer: str | None) -> bool:
-    # math-verify's own time limit needs the main thread; inputs are bounded above instead.
-    gold = parse(f"${truth}$", parsing_timeout=None)
-    if not gold:
-        raise MetricFailed(f"the ground truth {truth!r} cannot be parsed")
-    if answer is None:
-        return False
-    guess = parse(f"${answer}$", parsing_timeout=None)
-    return bool(verify(gold, guess, timeout_seconds=None))
+def _unfit(task: Task, reason: str) -> str:
+    return (
+        f"task {task.task_id!r}: the metric 'accuracy' cannot use ground_truth "
+        f"{task.ground_truth[:80]!r}: {reason}; put the bare answer there, set judge: true for "
+        "answers in prose, or leave 'accuracy' out of collabllm.metrics"
+    )

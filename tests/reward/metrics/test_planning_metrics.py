@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from interaction.conversation import Conversation
 from interaction.task import Goal, Task
-from reward.metrics.accuracy import Accuracy, final_answer
+from reward.metric import Metric, MetricContext, MetricFailed
 from reward.metrics.goal_coverage import GoalCoverage
 from reward.metrics.goal_elicited import GoalElicited
 from reward.metrics.interactivity_rule import InteractivityRule
-from reward.metric import Metric, MetricContext, MetricFailed
-from reward.metrics.token_amount import TokenAmount
 
 VAGUE = Conversation().add("user", "I want to go on a trip.")
 TOLD = "I need to Lisbon. I need five days. I need with two kids."
@@ -105,67 +103,3 @@ class TestInteractivity:
     def test_any_turn_is_scored_within_range(self, text: str) -> None:
         task = Task("t", "x", Goal("g"))
         assert 0 <= score(InteractivityRule(), task, asked(text)) <= 1
-
-
-class TestTokenAmount:
-    def test_counts_the_policys_tokens_after_what_was_given(self, trip: Task) -> None:
-        talk = asked("one two").add("user", "a b c d").add("assistant", "three four five")
-        assert score(TokenAmount(lam=0.01), trip, talk) == pytest.approx(-0.05)
-        assert score(TokenAmount(lam=0.01), trip, talk, given=3) == pytest.approx(-0.03)
-
-    def test_is_capped_at_one_conversation_by_conversation(self, trip: Task) -> None:
-        assert score(TokenAmount(lam=0.5), trip, asked("word " * 50)) == -1
-
-    def test_needs_a_positive_cost(self) -> None:
-        with pytest.raises(ValueError, match="lam must be greater than 0"):
-            TokenAmount(lam=0)
-
-
-class TestAccuracy:
-    @pytest.mark.parametrize(
-        ("text", "answer"),
-        [
-            ("so we get 5. The answer is 42.", "42"),
-            ("The answer is 41. No, the answer is 42.", "42"),
-            (r"It is \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
-            ("She makes $1,234.50 each day.", "1234.50"),
-            ("Answer: **18** dollars", "18"),
-            ("The answer is: 5 apples, or 6", "6"),
-            ("I do not know.", None),
-            ("the answer is " + "9" * 200, None),
-            (r"\boxed{9^{999999999}}", None),
-        ],
-    )
-    def test_the_answer_is_what_the_text_ends_on(self, text: str, answer: str | None) -> None:
-        assert final_answer(text) == answer
-
-    @pytest.mark.parametrize(
-        ("truth", "text", "right"),
-        [
-            ("18", "The answer is 18.", 1),
-            ("18", "The answer is 18.0", 1),
-            ("0.5", r"\boxed{\frac{1}{2}}", 1),
-            ("1000", "That makes 1,000 in all.", 1),
-            ("18", "The answer is 81.", 0),
-            ("18", "I do not know.", 0),
-        ],
-    )
-    def test_equal_numbers_are_right_however_written(
-        self, truth: str, text: str, right: float
-    ) -> None:
-        task = Task("t", "math", Goal("g"), ground_truth=truth)
-        assert score(Accuracy(), task, asked(text)) == right
-
-    def test_only_the_last_turn_counts(self) -> None:
-        task = Task("t", "math", Goal("g"), ground_truth="18")
-        talk = asked("The answer is 18.").add("user", "Sure?").add("assistant", "No, it is 17.")
-        assert score(Accuracy(), task, talk) == 0
-
-    def test_a_ground_truth_that_cannot_be_read_is_a_failure(self) -> None:
-        with pytest.raises(MetricFailed, match="cannot be parsed"):
-            score(Accuracy(), Task("t", "math", Goal("g"), ground_truth=""), asked("It is 5."))
-
-    @given(text=st.text(max_size=200))
-    def test_any_text_can_be_scored(self, text: str) -> None:
-        task = Task("t", "math", Goal("g"), ground_truth="7")
-        assert score(Accuracy(), task, asked(text)) in (0, 1)
