@@ -34,10 +34,13 @@ class TextField:
     Attributes:
         name: Its key in the verdict, an identifier.
         meaning: What to copy, and what to give where there is none, in a sentence.
+        pattern: Regular expression that the whole text must match; "" for any text. The
+            judge is not told: `meaning` must say it in words.
     """
 
     name: str
     meaning: str
+    pattern: str = ""
 
 
 Field = ScoreField | TextField
@@ -54,6 +57,7 @@ class Question:
         fields: What the answer consists of.
         needs_goal, needs_truth: Whether the judge is shown the user's goal, the reference
             answer.
+        needs_metadata: Keys of the task's metadata that the judge is shown, as data.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Question:
     fields: tuple[Field, ...]
     needs_goal: bool = False
     needs_truth: bool = False
+    needs_metadata: tuple[str, ...] = ()
 
 
 class Verdicts(Protocol):
