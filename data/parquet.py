@@ -101,8 +101,13 @@ def check_splits(train: str | Path, validation: str | Path) -> None:
 
 def task_ids(path: str | Path) -> set[str]:
     """Return the problems of a file."""
-    table = _read(Path(path), columns=["extra_info"])
-    return {Task.from_json(row["extra_info"]["task"]).task_id for row in _rows(table)}
+    return {task.task_id for task in read_tasks(path)}
+
+
+def read_tasks(path: str | Path) -> Iterator[Task]:
+    """Yield each row's task."""
+    for row in _rows(_read(Path(path), columns=["extra_info"])):
+        yield Task.from_json(row["extra_info"]["task"])
 
 
 def read_prompts(path: str | Path) -> Iterator[Conversation]:

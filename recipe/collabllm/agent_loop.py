@@ -25,7 +25,7 @@ from verl.experimental.agent_loop.agent_loop import (
 from interaction.conversation import Conversation
 from interaction.future import sample_future
 from interaction.guarded_user import GuardedUser
-from interaction.seeds import derive_seed
+from interaction.seeds import again_seed, derive_seed
 from interaction.task import Task
 from interaction.user import SimulatedUser, SimulatorFailed
 from recipe.collabllm.record import FutureRecord, ReplyRecord, with_reply
@@ -141,6 +141,24 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
             user_seed=sample.seed(self._settings, "user", k),
             policy_seed=sample.seed(self._settings, "future", sample.session, k),
         )
+        for resample in range(self._settings.max_resamples):
+            played = await self._play(sample, policy, conversation, record)
+            if played.failure is None:
+                return played
+            record = replace(
+                record,
+                # Not one that the guarded user has tried already.
+                user_seed=again_seed(record.user_seed, self._settings.user_attempts + resample),
+                policy_seed=derive_seed(record.policy_seed, "again"),
+                usage=played.usage,
+                resamples=resample + 1,
+            )
+        return await self._play(sample, policy, conversation, record)
+
+    async def _play(
+        self, sample: _Sample, policy: VerlPolicy, conversation: Conversation, record: FutureRecord
+    ) -> FutureRecord:
+        """Play a future once; what earlier tries of it cost is in `record`."""
         began = time.perf_counter()
         try:
             future = await sample_future(

@@ -72,6 +72,7 @@ def step_metrics(
     metrics = {
         "failure_rate": failure_rate,
         "failed_futures": sum(f.failure is not None for r in records for f in r.futures),
+        "resampled_futures": sum(f.resamples for r in records for f in r.futures),
         "lost_replies": lost,
         "left_out_replies": sum(not kept for kept in trained(records)),
         "valid_futures": sum(record.n_valid for record in records),
@@ -87,8 +88,10 @@ def step_metrics(
         "mr/between_reply_variance": _between(rewarded),
     }
     for future in (future for record in records for future in record.futures):
-        for name, amount in future.usage.items():
-            metrics[f"user/{name}"] = (metrics.get(f"user/{name}") or 0.0) + amount
+        for role, usage in (("user", future.usage), ("judge", future.judge_usage)):
+            for name, amount in usage.items():
+                key = f"{role}/{name}"
+                metrics[key] = (metrics.get(key) or 0.0) + amount
     names = {name for record in scored for name in record.per_metric}
     for name in sorted(names):
         metrics[name] = _mean(record.per_metric[name] for record in scored)

@@ -17,10 +17,12 @@ from omegaconf import DictConfig, OmegaConf
 from safetensors import safe_open
 from transformers import AutoConfig, AutoTokenizer
 
-from data.parquet import read_prompts
+from data.parquet import read_prompts, read_tasks
 from interaction.chat import ChatFailed
 from recipe.collabllm.hardware import GIB, available_memory, free_disk
-from recipe.collabllm.settings import Settings, connect_user
+from recipe.collabllm.settings import Settings, connect_judge, connect_user
+from reward.metric import TaskUnfit
+from reward.score import check_tasks as check_fit
 from serving.chat_client import ChatClient
 from serving.chat_tokens import ChatTokens, NoChatTemplate
 
@@ -85,6 +87,32 @@ def check_user(settings: Settings) -> None:
             asyncio.run(_probe(client))
         except ChatFailed as error:
             raise PreflightError(f"collabllm.user={settings.user}: {error}") from error
+
+
+def check_judge(settings: Settings) -> None:
+    """Check that the judge, if there is one, answers.
+
+    Raises:
+        PreflightError: If it does not; it tells URL and remedy.
+    """
+    if settings.judge_endpoint is None:
+        return
+    try:
+        asyncio.run(_probe(connect_judge(settings.judge_endpoint)))
+    except ChatFailed as error:
+        raise PreflightError(f"collabllm.judge_endpoint: {error}") from error
+
+
+def check_tasks(path: str | Path, settings: Settings) -> None:
+    """Check that a file's tasks have what the metrics need.
+
+    Raises:
+        PreflightError: If one has not; names row, metric, key and remedy.
+    """
+    try:
+        check_fit(read_tasks(path), settings.make_metrics())
+    except TaskUnfit as error:
+        raise PreflightError(f"{path}: {error}") from error
 
 
 def check_model(path: str | Path, trusted: bool, max_length: int) -> ChatTokens:

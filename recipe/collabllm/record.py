@@ -18,7 +18,7 @@ from typing import Any
 from interaction.conversation import Conversation, StopReason
 from interaction.future import Future
 from interaction.policy import PolicyTurn
-from interaction.user import SimulatorFailed
+from interaction.user import SimulatorFailed, add_usage
 
 
 class Outcome(str, Enum):
@@ -41,6 +41,8 @@ class FutureRecord:
         user_turns: User turns in it.
         policy_tokens: Tokens the policy spent in it, the reply not counted.
         usage: What the user's turns cost, summed by name; empty for users made of rules.
+        resamples: How often it was played before, each time with a failing user.
+        judge_usage: What its judge cost, summed by name; empty where none was asked.
         failure: Why it has no score; None if it has one.
         scores: Per metric.
         reward: R*, or None.
@@ -55,6 +57,8 @@ class FutureRecord:
     user_turns: int = 0
     policy_tokens: int = 0
     usage: dict[str, float] = field(default_factory=dict)
+    resamples: int = 0
+    judge_usage: dict[str, float] = field(default_factory=dict)
     failure: str | None = None
     scores: dict[str, float] = field(default_factory=dict)
     reward: float | None = None
@@ -68,7 +72,7 @@ class FutureRecord:
             stop=future.conversation.stop.value if future.conversation.stop else None,
             user_turns=future.user_turns,
             policy_tokens=sum(len(turn.token_ids) for turn in future.policy_turns),
-            usage=dict(future.usage),
+            usage=add_usage(self.usage, future.usage),
             seconds=round(seconds, 4),
         )
 
@@ -78,7 +82,7 @@ class FutureRecord:
 
     def user_failed(self, error: SimulatorFailed) -> FutureRecord:
         """Return this record as that of a future whose user failed, with what it cost."""
-        return replace(self.failed(f"user: {error}"), usage=dict(error.usage))
+        return replace(self.failed(f"user: {error}"), usage=add_usage(self.usage, error.usage))
 
 
 @dataclass(frozen=True)

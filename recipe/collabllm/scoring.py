@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from interaction.task import Task
 from recipe.collabllm.record import FutureRecord, Outcome, ReplyRecord
 from recipe.collabllm.settings import Settings
+from reward.judge.judge import Judge, JudgeVerdicts
 from reward.metric import Metric, MetricContext, MetricFailed
 from reward.multiturn_reward import conversation_reward, multiturn_reward
-from reward.score import score_conversation
+from reward.score import judged, score_conversation
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,11 @@ class ReplyScorer:
     settings: Settings
     count_tokens: Callable[[str], int]
     _metrics: Mapping[str, Metric] = field(init=False)
+    _judge: Judge | None = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_metrics", self.settings.make_metrics())
+        object.__setattr__(self, "_judge", self.settings.make_judge())
 
     async def score(self, task: Task, record: ReplyRecord) -> ReplyRecord:
         """Return the record with scores, reward and outcome."""
@@ -59,11 +62,20 @@ class ReplyScorer:
     async def _future(self, task: Task, record: ReplyRecord, future: FutureRecord) -> FutureRecord:
         if future.failure is not None:
             return future
-        context = MetricContext(given=record.given, count_tokens=self.count_tokens)
         conversation = record.conversation(future)
+        # The seed of the user: the n replies to a prompt meet the same judge, too.
+        context = MetricContext(record.given, self.count_tokens, seed=future.user_seed)
+        verdicts = None
+        if self._judge is not None:
+            verdicts = judged(self._judge, task, conversation, self._metrics, context)
+            context = replace(context, verdicts=verdicts)
         try:
             scores = await score_conversation(task, conversation, self._metrics, context)
         except MetricFailed as error:
-            return future.failed(f"metric: {error}")
+            return replace(future.failed(f"metric: {error}"), judge_usage=_usage(verdicts))
         reward = conversation_reward(scores, self.settings.weights)
-        return replace(future, scores=scores, reward=reward)
+        return replace(future, scores=scores, reward=reward, judge_usage=_usage(verdicts))
+
+
+def _usage(verdicts: JudgeVerdicts | None) -> dict[str, float]:
+    return dict(verdicts.usage) if verdicts else {}

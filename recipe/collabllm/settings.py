@@ -12,10 +12,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from interaction.registry import Connect, InteractionConfigError, load_users, read_interactions
+from interaction.seeds import derive_seed
 from interaction.user import SimulatedUser
-from reward.metric import Metric
+from reward.judge.judge import Judge
+from reward.metric import Judged, Metric
 from reward.multiturn_reward import reply_floor
 from reward.registry import make_metric
+from reward.weights import check_weights
 from serving.chat_client import ChatClient
 from serving.chat_endpoint import endpoint_from
 
@@ -44,7 +47,10 @@ class Settings:
     user_endpoint: Mapping[str, Any] | None
     user_timeout_s: float
     user_attempts: int
+    max_resamples: int
     metrics: Mapping[str, Mapping[str, Any]]
+    judge_endpoint: Mapping[str, Any] | None
+    judge: Mapping[str, Any]
     floor_margin: float
     max_failure_rate: float
     seed_parameter: str | None
@@ -61,6 +67,7 @@ class Settings:
             self._at_least(key, 1, "it is a budget")
         if not self.user_timeout_s > 0:
             raise SettingsError(f"collabllm.user_timeout_s={self.user_timeout_s}: must be positive")
+        self._at_least("max_resamples", 0, "0 plays no future again")
         if not 0 <= self.max_failure_rate <= 1:
             raise SettingsError(
                 f"collabllm.max_failure_rate={self.max_failure_rate}: a share, from 0 to 1"
@@ -83,6 +90,13 @@ class Settings:
         """
         self._floor()
         self.make_user()
+        judge = self.make_judge()
+        needing = [name for name, m in self.make_metrics().items() if isinstance(m, Judged)]
+        if needing and judge is None:
+            raise SettingsError(
+                f"collabllm.metrics: {', '.join(needing)} asks a judge, and there is none: add "
+                "judge=llm (or set collabllm.judge_endpoint), or leave it out"
+            )
 
     def make_metrics(self) -> dict[str, Metric]:
         """Return the metrics by name.
@@ -103,15 +117,13 @@ class Settings:
         """The metrics' weights by name.
 
         Raises:
-            SettingsError: If one is missing or not a number.
+            SettingsError: If one is missing or not a finite number, or all are 0.
         """
-        weights = {}
-        for name, chosen in self.metrics.items():
-            weight = chosen.get("weight")
-            if isinstance(weight, bool) or not isinstance(weight, int | float):
-                raise SettingsError(f"collabllm.metrics.{name}.weight={weight}: must be a number")
-            weights[name] = float(weight)
-        return weights
+        chosen = {name: options.get("weight") for name, options in self.metrics.items()}
+        try:
+            return check_weights(chosen, list(self.metrics))
+        except ValueError as error:
+            raise SettingsError(f"collabllm.metrics.{error}") from error
 
     @property
     def floor(self) -> float:
@@ -146,6 +158,25 @@ class Settings:
             )
         return users[self.user]
 
+    def make_judge(self, connect: Connect | None = None) -> Judge | None:
+        """Return the judge, or None without an endpoint for it.
+
+        Args:
+            connect: Makes the chat model of the judge's endpoint.
+
+        Raises:
+            SettingsError: If an option of it is unknown or bad.
+        """
+        if self.judge_endpoint is None:
+            return None
+        # The same in all processes and in the next run: kept answers are found again.
+        key = derive_seed(self.seed, "judge").to_bytes(8, "big")
+        try:
+            model = (connect or connect_judge)(self.judge_endpoint)
+            return Judge(model, key=key, **self.judge)
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"collabllm.judge: {error}") from error
+
 
 def connect_user(endpoint: Mapping[str, Any]) -> ChatClient:
     """Return the chat model behind a user's endpoint.
@@ -154,6 +185,15 @@ def connect_user(endpoint: Mapping[str, Any]) -> ChatClient:
         ValueError: If a key of it is unknown or bad, or its API key is not in the environment.
     """
     return ChatClient(endpoint_from(endpoint, "endpoint"), "user")
+
+
+def connect_judge(endpoint: Mapping[str, Any]) -> ChatClient:
+    """Return the chat model behind the judge's endpoint.
+
+    Raises:
+        ValueError: If a key of it is unknown or bad, or its API key is not in the environment.
+    """
+    return ChatClient(endpoint_from(endpoint, "judge_endpoint"), "judge")
 
 
 def read_settings(raw: object) -> Settings:

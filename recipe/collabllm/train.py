@@ -55,6 +55,7 @@ def train(words: Sequence[str], say: Say) -> RunFolder:
     run = RunFolder(Path(settings.outputs).absolute() / settings.run)
     if not _complete(config, run, run.resumable_step()):
         preflight.check_user(settings)
+        preflight.check_judge(settings)
     with run.locked():
         _prepare(config, settings, run, say)
         _train_and_report(config, run, say)
@@ -90,6 +91,7 @@ def _prepare(config: DictConfig, settings: Settings, run: RunFolder, say: Say) -
         preflight.check_memory(chosen, config, parameters)
     for path, batch in zip(files, (config.data.train_batch_size, 1), strict=True):
         preflight.check_prompts(path, tokens, config.data.max_prompt_length, batch)
+        preflight.check_tasks(path, settings)
     with open_dict(config):
         config.actor_rollout_ref.model.path = str(chosen.absolute())
         config.data.train_files, config.data.val_files = map(str, files)

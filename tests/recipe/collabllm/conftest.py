@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,9 +32,12 @@ def raw_settings(**changes: Any) -> dict[str, Any]:
         "user_endpoint": None,
         "user_timeout_s": 5.0,
         "user_attempts": 1,
+        "max_resamples": 0,
+        "judge_endpoint": None,
+        "judge": {"calls": "one", "attempts": 2, "max_tokens": None},
         "metrics": {
             "goal_elicited": {"weight": 1.0},
-            "token_amount": {"weight": 0.25, "lam": 0.01},
+            "token_amount": {"weight": 0.25, "lam": 0.01, "tokens": "policy"},
         },
         "floor_margin": 0.1,
         "max_failure_rate": 0.2,
@@ -41,6 +45,12 @@ def raw_settings(**changes: Any) -> dict[str, Any]:
         "verbose": False,
         **changes,
     }
+
+
+@pytest.fixture
+def limits(tmp_path: Path) -> Path:
+    """A folder of its own for an endpoint's limits, so that tests do not wait for each other."""
+    return tmp_path / "limits"
 
 
 @pytest.fixture

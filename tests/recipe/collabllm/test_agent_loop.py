@@ -14,10 +14,11 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopOutput, DictConfigW
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
+from interaction.seeds import person_seed
 from interaction.task import Task
 from interaction.user import SimulatorFailed, UserTurn
 from recipe.collabllm.agent_loop import CollabLLMAgentLoop, record_of
-from recipe.collabllm.record import ReplyRecord
+from recipe.collabllm.record import FutureRecord, ReplyRecord
 from tests.recipe.collabllm.conftest import raw_settings
 
 
@@ -50,6 +51,15 @@ class FailingUser:
         if seed % 2:
             raise SimulatorFailed("the endpoint is down")
         return UserTurn("I need to Lisbon.")
+
+
+class CostlyUser:
+    """Fails for half of all chances, whoever it is, and costs a call each time."""
+
+    async def reply(self, task: Task, conversation: Any, seed: int) -> UserTurn:
+        if (seed >> 48) % 2:
+            raise SimulatorFailed("the endpoint is down", {"calls": 1.0})
+        return UserTurn("I need to Lisbon.", usage={"calls": 1.0})
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +198,25 @@ def test_futures_that_fail_are_told_and_the_others_play_on(tokenizer, smollm2, t
     assert 0 < len(failed) < 16
     assert all(f.failure == "user: the endpoint is down" and f.reward is None for f in failed)
     assert all(f.failure is None and f.stop for f in record.futures if f not in failed)
+
+
+def test_a_future_whose_user_failed_is_played_again_with_the_same_person(
+    tokenizer, smollm2, trip
+) -> None:  # type: ignore[no-untyped-def]
+    entry = {"name": "flaky", "class_name": f"{__name__}.CostlyUser", "config": {}}
+
+    def futures(resamples: int) -> list[FutureRecord]:
+        return play(
+            tokenizer, smollm2, trip, lambda i: "Which city?", K=8, user="flaky",
+            interaction=[entry], max_resamples=resamples,
+        )[1].futures  # fmt: skip
+
+    once, again = futures(0), futures(9)
+    assert any(future.failure for future in once) and not any(f.failure for f in again)
+    for first, last in zip(once, again, strict=True):
+        assert person_seed(first.user_seed) == person_seed(last.user_seed)
+        assert (first.failure is None) == (last.resamples == 0)
+        assert last.usage["calls"] == last.resamples + 1
 
 
 def test_a_window_of_zero_plays_no_user(tokenizer, smollm2, trip) -> None:  # type: ignore[no-untyped-def]

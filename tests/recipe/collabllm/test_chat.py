@@ -185,8 +185,8 @@ def test_a_simulated_chat_is_kept_and_scores_the_same_again(smollm2: Path, tmp_p
     (validation,) = tmp_path.glob("data/*/validation.parquet")
     rows = [Row.read(row) for row in pq.read_table(validation).to_pylist()]
     task = next(row.task for row in rows if row.task.task_id == record.task_id)
-    group = yaml.safe_load((PROJECT / "recipe/collabllm/config/task/planning.yaml").read_text())
-    settings = read_settings(raw_settings(metrics=group["collabllm"]["metrics"]))
+    group = yaml.safe_load((PROJECT / "recipe/collabllm/config/metrics/planning.yaml").read_text())
+    settings = read_settings(raw_settings(metrics=group))
     tokens = ChatTokens(AutoTokenizer.from_pretrained(smollm2))
     again = asyncio.run(ReplyScorer(settings, tokens.count).score(task, read(file)[0]))
     assert again.mr == record.mr and again.futures[0].reward == record.futures[0].reward

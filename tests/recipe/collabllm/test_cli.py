@@ -86,6 +86,12 @@ def test_help_names_the_commands(tmp_path: Path) -> None:
             "the environment variable NO_SUCH_KEY is not set",
         ),
         (["interaction=llm", "+collabllm.user_endpoint.speed=9"], "endpoint.speed: no such key"),
+        (["collabllm.metrics.goal_elicited.weight=nan"], "goal_elicited.weight=nan"),
+        (["metrics=paper_math"], "accuracy, interactivity asks a judge"),
+        (
+            ["judge=llm", "collabllm.judge_endpoint.base_url=http://127.0.0.1:1/v1"],
+            "collabllm.judge_endpoint: the judge model",
+        ),
         (["task=math"], "set data.source=VALUE"),
         (["task=math", "data.source=none.jsonl"], "none.jsonl: no such file"),
         (["actor_rollout_ref.model.path=none"], "not a Hugging Face model folder"),

@@ -41,7 +41,7 @@ def test_the_gpu_backend_composes_and_names_nothing_of_the_cpu() -> None:
         ("trainer.total_trainin_steps=3", "did you mean trainer.total_training_steps"),
         ("foo.bar=1", "there is no key 'foo.bar'"),
         ("task=poetry", "task=poetry: no such choice; available: math planning"),
-        ("preset=huge", "preset=huge: no such choice; available: quick"),
+        ("preset=huge", "preset=huge: no such choice; available: paper quick"),
         ("backend=tpu", "backend=tpu: no such choice; available: cpu sglang"),
         ("interaction=oracle", "interaction=oracle: no such choice; available: agenda"),
         ("collabllm.K", "collabllm.K"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from recipe.collabllm.scoring import ReplyScorer
 from recipe.collabllm.settings import Settings, read_settings
 from reward.registry import _METRICS, register
 from tests.recipe.collabllm.conftest import raw_settings, record
+from tests.reward.judge.judge_server import fair
+from tests.serving.fault_server import fault_server, says
 
 TOLD = [
     {"role": "user", "content": "I need to Lisbon."},
@@ -91,6 +94,25 @@ def test_a_metric_that_fails_drops_its_future_with_the_reason(trip: Task) -> Non
         assert lost.futures[0].failure == "metric: always_fails: ZeroDivisionError: no verdict"
     finally:
         del _METRICS["always_fails"]
+
+
+def test_a_judged_metric_asks_the_judge_of_the_settings_and_tells_what_it_cost(
+    trip: Task, limits: Path
+) -> None:
+    future = FutureRecord(0, 1, 2, messages=TOLD, stop="window")
+    metrics = {"interactivity": {"weight": 1.0}}
+    with fault_server(fair) as server:
+        endpoint = {"model": "m", "base_url": server.url, "limits_dir": str(limits)}
+        settings = read_settings(raw_settings(metrics=metrics, judge_endpoint=endpoint))
+        (scored,) = score(settings, trip, unscored(future)).futures
+        assert scored.reward is not None and scored.judge_usage["calls"] == 1
+    with fault_server(says('{"interactivity": 2}')) as server:
+        endpoint["base_url"] = server.url
+        settings = read_settings(raw_settings(metrics=metrics, judge_endpoint=endpoint))
+        lost = score(settings, trip, unscored(future))
+    assert lost.mr is None and lost.outcome is Outcome.LEFT_OUT
+    assert (lost.futures[0].failure or "").startswith("metric: interactivity: no usable verdict")
+    assert lost.futures[0].judge_usage
 
 
 def test_verl_gets_the_same_keys_from_every_kind_of_reply() -> None:
