@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,15 @@ class TrainingFolder:
         return done
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self.command(*words), cwd=self.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True, env={**os.environ},
-        )  # fmt: skip
+        with (self.path / "told.txt").open("w") as told:
+            return subprocess.Popen(
+                self.command(*words), cwd=self.path, stdout=told, stderr=told,
+                start_new_session=True, env={**os.environ},
+            )  # fmt: skip
+
+    def told(self) -> str:
+        """Return what a started run has said so far."""
+        return (self.path / "told.txt").read_text()
 
     def conversations(self, split: str, step: int) -> list[dict[str, Any]]:
         file = self.run / "conversations" / split / f"step_{step:06d}.jsonl"
@@ -68,6 +74,14 @@ class TrainingFolder:
                 entry = json.loads(line)
                 found.setdefault(entry["step"], {}).update(entry["data"])
         return found
+
+
+def wait_for(path: Path, seconds: float) -> None:
+    """Wait until there is a file."""
+    until = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} did not appear"
+        time.sleep(0.2)
 
 
 @pytest.fixture

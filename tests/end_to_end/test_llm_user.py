@@ -23,7 +23,7 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "recipe.collabllm.cli", "serve", "--port", str(port)]
-    command += ["--outputs", str(PROJECT / "outputs"), "--parallel", "8", "--context", "2048"]
+    command += ["--outputs", str(PROJECT / "outputs"), "--parallel", "2", "--context", "2048"]
     with (tmp_path / "serve.log").open("w+") as log:
         server = subprocess.Popen(command, cwd=PROJECT, stdout=log, stderr=subprocess.STDOUT)
         until = time.monotonic() + 240
@@ -44,6 +44,7 @@ def test_a_run_with_a_served_user_trains(training: TrainingFolder, endpoint: str
         # So small a model drifts out of its role in many turns; each is a failure with a name.
         "collabllm.max_failure_rate=1.0",
         "trainer.total_training_steps=2",
+        "actor_rollout_ref.rollout.n=3",
         "trainer.val_before_train=false",
         "trainer.test_freq=-1",
         "collabllm.max_reply_tokens=56",

@@ -5,24 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from pathlib import Path
 
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from tests.conftest import SHARED_DATA
-from tests.end_to_end.conftest import TrainingFolder
+from tests.end_to_end.conftest import TrainingFolder, wait_for
 
 GSM8K = SHARED_DATA / "gsm8k_test.jsonl"
-
-
-def wait_for(path: Path, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < until, f"{path} did not appear"
-        time.sleep(0.2)
 
 
 def check_exported(training: TrainingFolder) -> None:

@@ -1,36 +1,19 @@
-"""Users for end-to-end tests: one that fails, and one written for verl 0.7 that fails too."""
+"""A user for end-to-end tests: written for verl 0.7, fails now and then, and at last always."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from interaction.contract import BaseInteraction
-from interaction.conversation import Conversation
 from interaction.seeds import derive_seed
-from interaction.task import Task
-from interaction.user import SimulatorFailed, UserTurn
-
-
-class FlakyUser:
-    """Fails for some of what it is told.
-
-    Args:
-        fails: Share of turns it fails on.
-    """
-
-    def __init__(self, fails: float) -> None:
-        self._fails = fails
-
-    async def reply(self, task: Task, conversation: Conversation, seed: int) -> UserTurn:
-        """Fail or nod."""
-        said = conversation.messages[-1].content
-        if derive_seed(seed, said) % 100 < 100 * self._fails:
-            raise SimulatorFailed("the endpoint is down")
-        return UserTurn("Go on.")
 
 
 class OldInteraction(BaseInteraction):
-    """As people wrote them for verl 0.7; fails for a share `fails` of what it is told."""
+    """As people wrote them for verl 0.7.
+
+    Fails for a share `fails` of what it is told, and for all once the file `down` is there.
+    """
 
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__(config)
@@ -47,7 +30,8 @@ class OldInteraction(BaseInteraction):
     ) -> tuple[bool, str, float, dict[str, Any]]:
         """Fail, or answer every turn alike."""
         assert instance_id in self._instances
-        if derive_seed(messages[-1]["content"]) % 100 < 100 * self.config.get("fails", 0):
+        down = Path(self.config["down"]).exists()
+        if down or derive_seed(messages[-1]["content"]) % 100 < 100 * self.config.get("fails", 0):
             raise ConnectionError("the endpoint is down")
         return False, "Please go on.", 0.0, {}
 
