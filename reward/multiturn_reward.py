@@ -4,16 +4,20 @@
     MR(reply)        = mean of R* over the reply's valid futures
 
 Promises: pure arithmetic; R* is taken per conversation and then averaged; any number of
-futures; no future, no number. Knows nothing of where scores come from.
+futures, in any order, gives the same to the last bit; no future, no number. Knows nothing of
+where scores come from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pvariance
+from statistics import fmean, mean, pvariance
 
 from reward.metric import Metric
+
+MOST_SATURATED = 0.1
 
 
 class NoValidFuture(ValueError):
@@ -40,10 +44,17 @@ class MultiturnReward:
 def conversation_reward(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """Return R* of one conversation.
 
+    With weights of 1, a task metric for R_ext, `token_amount` and a judged metric for R_LLM, this
+    is the paper's R_ext + R_int, R_int = -min(lambda * tokens, 1) + R_LLM.
+
     Raises:
         KeyError: If a weighted metric has no score.
+        ValueError: If the sum is not finite, so that a bad score cannot pass for a reward.
     """
-    return sum(weight * scores[name] for name, weight in weights.items())
+    reward = math.fsum(weight * scores[name] for name, weight in weights.items())
+    if not math.isfinite(reward):
+        raise ValueError(f"R* is {reward}: scores {dict(scores)}, weights {dict(weights)}")
+    return reward
 
 
 def multiturn_reward(
@@ -58,13 +69,15 @@ def multiturn_reward(
     Raises:
         NoValidFuture: If there is none.
         KeyError: If a weighted metric has no score.
+        ValueError: If R* of a future is not finite.
     """
     if not futures:
         raise NoValidFuture("the reply has no valid future")
     rewards = [conversation_reward(scores, weights) for scores in futures]
+    # `mean` rounds once, `fmean` twice: its mean of three equal rewards may be above all of them.
     return MultiturnReward(
-        value=fmean(rewards),
-        per_metric={name: fmean(scores[name] for scores in futures) for name in weights},
+        value=mean(rewards),
+        per_metric={name: mean(scores[name] for scores in futures) for name in weights},
         n_valid=len(futures),
         variance=pvariance(rewards),
     )
@@ -81,9 +94,44 @@ def reply_floor(
     Raises:
         ValueError: If the margin is not positive.
     """
-    if margin <= 0:
+    if not margin > 0:
         raise ValueError(f"the floor's margin must be positive, got {margin}")
-    worst = sum(
+    worst = math.fsum(
         min(weight * bound for bound in metrics[name].range) for name, weight in weights.items()
     )
     return worst - margin
+
+
+def saturated_share(
+    futures: Sequence[Mapping[str, float]], metrics: Mapping[str, Metric]
+) -> dict[str, float]:
+    """Return for each cost the share of conversations at its cap, in 0..1.
+
+    A cost is a metric whose best score is 0, such as `token_amount`. At its cap it tells
+    conversations apart no more: the longest cost as much as the merely long.
+
+    Args:
+        futures: The scores of valid futures; without any there is no share.
+        metrics: By name, costs and others.
+    """
+    costs = {name: metric.range[0] for name, metric in metrics.items() if metric.range[1] == 0}
+    if not futures:
+        return {}
+    return {name: fmean(scores[name] <= cap for scores in futures) for name, cap in costs.items()}
+
+
+def saturation_warnings(
+    shares: Mapping[str, float], most: float = MOST_SATURATED
+) -> dict[str, str]:
+    """Return for each cost that is at its cap too often what to do about it.
+
+    Args:
+        shares: What `saturated_share` returned.
+        most: Largest share that is put up with, in 0..1.
+    """
+    return {
+        name: f"{name} is at its cap in {share:.0%} of conversations and tells them apart no "
+        f"more: lower collabllm.metrics.{name}.lam"
+        for name, share in shares.items()
+        if share > most
+    }

@@ -39,6 +39,18 @@ def metric_names() -> list[str]:
     return sorted(_METRICS)
 
 
+def make_metrics(chosen: Mapping[str, Mapping[str, Any]]) -> dict[str, Metric]:
+    """Make metrics from their options by name; a `weight` among them is not the metric's.
+
+    Raises:
+        ValueError: If one does not exist or has no such option.
+    """
+    return {
+        name: make_metric(name, {k: v for k, v in options.items() if k != "weight"})
+        for name, options in chosen.items()
+    }
+
+
 def make_metric(name: str, options: Mapping[str, Any] | None = None) -> Metric:
     """Make a metric.
 

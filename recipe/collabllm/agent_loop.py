@@ -23,14 +23,17 @@ from verl.experimental.agent_loop.agent_loop import (
 )
 
 from interaction.conversation import Conversation
-from interaction.future import sample_future
 from interaction.guarded_user import GuardedUser
-from interaction.seeds import again_seed, derive_seed
+from interaction.seeds import derive_seed
 from interaction.task import Task
-from interaction.user import SimulatedUser, SimulatorFailed
+from interaction.user import SimulatedUser
+from recipe.collabllm.future_player import FuturePlayer
+from recipe.collabllm.group_budget import shared_group_budget
 from recipe.collabllm.record import FutureRecord, ReplyRecord, with_reply
+from recipe.collabllm.scoring import ReplyScorer
 from recipe.collabllm.settings import Settings, read_settings
 from recipe.collabllm.verl_policy import VerlPolicy
+from reward.allocation import FuturePlan
 from serving.chat_tokens import ChatTokens, read_stop_token_ids
 
 
@@ -60,7 +63,8 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         raw = OmegaConf.to_container(self.config.collabllm, resolve=True)
-        self._settings, user = _settings_and_user(json.dumps(raw))
+        self._raw = json.dumps(raw)
+        self._settings, user = _settings_and_user(self._raw)
         self._tokens = ChatTokens(
             self.tokenizer,
             read_stop_token_ids(self.config.actor_rollout_ref.model.path),
@@ -89,6 +93,8 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
         began = time.perf_counter()
         turn, output = await policy.generate(prompt_ids, self._settings.max_reply_tokens, seed)
         replied = time.perf_counter()
+        if turn.fault or not turn.token_ids:
+            self._leave_group(sample)
         if not turn.token_ids:  # aborted before its first token: verl leaves out an empty list
             return []
         record = with_reply(
@@ -105,7 +111,7 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
             prompt=sample.conversation.to_dicts(),
         )
         if not turn.fault:
-            record = replace(record, futures=await self._futures(sample, policy, turn.text))
+            record = replace(record, futures=await self._futures(sample, policy, record))
         ended = time.perf_counter()
         record = replace(record, seconds={"reply": replied - began, "futures": ended - replied})
         return AgentLoopOutput(
@@ -124,57 +130,59 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
             },
         )
 
-    async def _futures(self, sample: _Sample, policy: VerlPolicy, reply: str) -> list[FutureRecord]:
-        """Play K futures of a reply at once."""
-        conversation = sample.conversation.add("assistant", reply)
-        return list(
-            await asyncio.gather(
-                *(self._future(sample, policy, conversation, k) for k in range(self._settings.K))
-            )
-        )
-
-    async def _future(
-        self, sample: _Sample, policy: VerlPolicy, conversation: Conversation, k: int
-    ) -> FutureRecord:
-        record = FutureRecord(
-            k=k,
-            user_seed=sample.seed(self._settings, "user", k),
-            policy_seed=sample.seed(self._settings, "future", sample.session, k),
-        )
-        for resample in range(self._settings.max_resamples):
-            played = await self._play(sample, policy, conversation, record)
-            if played.failure is None:
-                return played
-            record = replace(
-                record,
-                # Not one that the guarded user has tried already.
-                user_seed=again_seed(record.user_seed, self._settings.user_attempts + resample),
-                policy_seed=derive_seed(record.policy_seed, "again"),
-                usage=played.usage,
-                resamples=resample + 1,
-            )
-        return await self._play(sample, policy, conversation, record)
+    async def _futures(
+        self, sample: _Sample, policy: VerlPolicy, record: ReplyRecord
+    ) -> list[FutureRecord]:
+        """Play the futures of a reply; with K=auto in two stages, the first one scored."""
+        plan = self._settings.plan
+        if plan is None:
+            return await self._play(sample, policy, record, 0, self._settings.mean_futures)
+        first = await self._play(sample, policy, record, 0, plan.first)
+        first = await self._scorer().futures(sample.task, replace(record, futures=first))
+        rewards = [f.reward for f in first if f.reward is not None]
+        # In validation a reply is alone and has nobody to share with.
+        alone = sample.split != "train"
+        more = plan.mean - plan.first if alone else int(await self._report(sample, plan, rewards))
+        return [*first, *await self._play(sample, policy, record, plan.first, more)]
 
     async def _play(
-        self, sample: _Sample, policy: VerlPolicy, conversation: Conversation, record: FutureRecord
-    ) -> FutureRecord:
-        """Play a future once; what earlier tries of it cost is in `record`."""
-        began = time.perf_counter()
-        try:
-            future = await sample_future(
-                policy,
-                self._user,
-                sample.task,
-                conversation,
-                window=self._settings.window,
-                max_tokens=self._settings.max_future_tokens,
-                user_seed=record.user_seed,
-                policy_seed=record.policy_seed,
+        self, sample: _Sample, policy: VerlPolicy, record: ReplyRecord, begin: int, count: int
+    ) -> list[FutureRecord]:
+        """Play futures `begin` to `begin + count` of a reply at once."""
+        player = FuturePlayer(policy, self._user, self._settings, self._tokens.count)
+        conversation = sample.conversation.add("assistant", record.reply)
+        futures = (
+            FutureRecord(
+                k=k,
+                user_seed=sample.seed(self._settings, "user", k),
+                policy_seed=sample.seed(self._settings, "future", sample.session, k),
             )
-        except SimulatorFailed as error:
-            return record.user_failed(error)
-        seconds = time.perf_counter() - began
-        return record.played(future, len(conversation.messages), seconds)
+            for k in range(begin, begin + count)
+        )
+        return list(
+            await asyncio.gather(*(player.play(sample.task, conversation, f) for f in futures))
+        )
+
+    def _leave_group(self, sample: _Sample) -> None:
+        """Tell the group that this reply plays no futures, and wait for nobody."""
+        plan = self._settings.plan
+        if plan is not None and sample.split == "train":
+            self._report(sample, plan, None)
+
+    def _report(self, sample: _Sample, plan: FuturePlan, rewards: list[float] | None) -> Any:
+        """Tell the group what a reply's first futures were worth; ask for its share of the rest."""
+        budget = shared_group_budget(plan, float(self._settings.auto_K["timeout_s"]))
+        replies = int(self.config.actor_rollout_ref.rollout.n)
+        return budget.share.remote(sample.uid, sample.step, sample.session, rewards, replies)
+
+    def _scorer(self) -> ReplyScorer:
+        if self._raw not in _SCORERS:
+            _SCORERS[self._raw] = ReplyScorer(self._settings, self._tokens.count)
+        return _SCORERS[self._raw]
+
+
+# By configuration, one a process: verl makes an agent loop per reply.
+_SCORERS: dict[str, ReplyScorer] = {}
 
 
 @lru_cache(maxsize=4)

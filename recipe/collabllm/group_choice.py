@@ -7,12 +7,16 @@ rewarded replies is left out whole, because GRPO would take a lone reward as adv
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, pstdev, pvariance
 
 from interaction.questions import questions_in
 from recipe.collabllm.record import Outcome, ReplyRecord
+from reward.metric import Metric
+from reward.multiturn_reward import saturated_share
+from reward.variance import variance_components
 
 SMALLEST_GROUP = 2
 
@@ -63,13 +67,23 @@ def check_failures(records: Sequence[ReplyRecord], lost: int, K: int, max_rate: 
 
 
 def step_metrics(
-    records: Sequence[ReplyRecord], lost: int, failure_rate: float
+    records: Sequence[ReplyRecord],
+    lost: int,
+    failure_rate: float,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> dict[str, float]:
-    """Return what verl logs about a step's rewards, under `reward/...`."""
+    """Return what verl logs about a step's rewards, under `reward/...`.
+
+    Args:
+        records: The step's replies.
+        lost: Replies that never arrived.
+        failure_rate: Share of futures that failed.
+        metrics: What they were scored by; None tells nothing of caps.
+    """
     rewarded = [record for record in records if record.mr is not None]
     scored = [record for record in records if record.outcome is Outcome.SCORED]
     futures = [future for record in scored for future in record.futures if future.failure is None]
-    metrics = {
+    told = {
         "failure_rate": failure_rate,
         "failed_futures": sum(f.failure is not None for r in records for f in r.futures),
         "resampled_futures": sum(f.resamples for r in records for f in r.futures),
@@ -84,18 +98,37 @@ def step_metrics(
         "user_done": _mean(future.stop == "user_done" for future in futures),
         "mr/mean": _mean(record.mr for record in rewarded if record.mr is not None),
         "mr/std": pstdev([r.mr for r in rewarded if r.mr is not None]) if rewarded else None,
-        "mr/within_reply_variance": _mean(r.variance for r in scored if r.n_valid > 1),
-        "mr/between_reply_variance": _between(rewarded),
+        "mr/group_variance": _group_variance(rewarded),
+        **_variance(scored),
     }
     for future in (future for record in records for future in record.futures):
         for role, usage in (("user", future.usage), ("judge", future.judge_usage)):
             for name, amount in usage.items():
                 key = f"{role}/{name}"
-                metrics[key] = (metrics.get(key) or 0.0) + amount
+                told[key] = (told.get(key) or 0.0) + amount
     names = {name for record in scored for name in record.per_metric}
     for name in sorted(names):
-        metrics[name] = _mean(record.per_metric[name] for record in scored)
-    return {f"reward/{name}": float(value) for name, value in metrics.items() if value is not None}
+        told[name] = _mean(record.per_metric[name] for record in scored)
+    for name, share in saturated_share([f.scores for f in futures], metrics or {}).items():
+        told[f"{name}/at_cap"] = share
+    return {f"reward/{name}": float(value) for name, value in told.items() if value is not None}
+
+
+def _variance(scored: Sequence[ReplyRecord]) -> dict[str, float | None]:
+    """Return the parts of the variance of R*, and the K that suits them at these costs."""
+    groups: dict[str, list[list[float | None]]] = defaultdict(list)
+    for record in scored:
+        groups[record.uid].append([f.reward for f in sorted(record.futures, key=lambda f: f.k)])
+    parts = variance_components(groups.values(), shared_users=True)
+    # In seconds of waiting: the same machine at the same load gave both.
+    reply = _mean(record.seconds.get("reply", 0.0) for record in scored)
+    future = _mean(f.seconds for record in scored for f in record.futures)
+    best = parts.best_K(reply, future) if reply and future else None
+    return {
+        "mr/within_reply_variance": parts.within,
+        "mr/between_reply_variance": parts.unclipped,
+        "mr/best_K": best if best is not None and math.isfinite(best) else None,
+    }
 
 
 def _mean(values: Iterable[float]) -> float | None:
@@ -103,7 +136,7 @@ def _mean(values: Iterable[float]) -> float | None:
     return fmean(listed) if listed else None
 
 
-def _between(records: Sequence[ReplyRecord]) -> float | None:
+def _group_variance(records: Sequence[ReplyRecord]) -> float | None:
     """Return the mean over prompts of the variance of MR among a prompt's replies."""
     groups: dict[str, list[float]] = defaultdict(list)
     for record in records:

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from reward.multiturn_reward import saturation_warnings
 
 _POLL_SECONDS = 0.5
 _RECENT_STEPS = 8
@@ -67,7 +71,7 @@ def followed(metrics: Path, total: int, tell: Callable[[str], None]) -> Iterator
 
 def _follow(metrics: Path, total: int, tell: Callable[[str], None], ended: threading.Event) -> None:
     read = 0
-    seconds: deque[float] = deque(maxlen=_RECENT_STEPS)
+    seen = Seen()
     while True:
         last_round = ended.wait(_POLL_SECONDS)
         lines = metrics.read_bytes()[read:].splitlines(keepends=True) if metrics.exists() else []
@@ -76,19 +80,31 @@ def _follow(metrics: Path, total: int, tell: Callable[[str], None], ended: threa
                 break
             read += len(line)
             entry = json.loads(line)
-            for text in describe(entry["step"], total, entry["data"], seconds):
+            for text in describe(entry["step"], total, entry["data"], seen):
                 tell(text)
         if last_round:
             return
 
 
-def describe(
-    step: int, total: int, data: Mapping[str, float], seconds: deque[float]
-) -> Iterator[str]:
-    """Yield the lines for one entry of verl's metrics; keeps step times in `seconds`."""
+@dataclass
+class Seen:
+    """What earlier steps told: recent step times, and the metrics that were warned of."""
+
+    seconds: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT_STEPS))
+    warned: set[str] = field(default_factory=set)
+
+
+def describe(step: int, total: int, data: Mapping[str, float], seen: Seen) -> Iterator[str]:
+    """Yield the lines for one entry of verl's metrics; keeps in `seen` what later ones need."""
     if "reward/mr/mean" in data:
-        seconds.append(data.get("timing_s/step", 0.0))
-        yield _step_line(step, total, data, statistics.median(seconds))
+        seen.seconds.append(data.get("timing_s/step", 0.0))
+        yield _step_line(step, total, data, statistics.median(seen.seconds))
+    found = ((re.fullmatch(r"reward/(.+)/at_cap", key), share) for key, share in data.items())
+    shares = {match[1]: share for match, share in found if match}
+    for name, warning in saturation_warnings(shares).items():
+        if name not in seen.warned:
+            yield f"  warning: {warning}"
+        seen.warned.add(name)
     for source, reward in validation_rewards(data).items():
         yield f"  held-out {source:<16} at step {step:>3}   MR {reward:+.2f}"
 

@@ -10,15 +10,17 @@ Knows nothing of how replies are played or scored.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import transfer_queue as tq
+from omegaconf import OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
 from recipe.collabllm.conversation_log import write_step
 from recipe.collabllm.group_choice import TooManyFailures, check_failures, step_metrics, trained
 from recipe.collabllm.record import ReplyRecord
+from reward.registry import make_metrics
 
 _POLL_SECONDS = 0.05  # verl's own 2 s would be a fifth of a step on a CPU
 
@@ -26,16 +28,19 @@ _POLL_SECONDS = 0.05  # verl's own 2 s would be a fifth of a step on a CPU
 class CollabLLMSampler(ReplayBuffer):  # type: ignore[misc]  # verl ships no types
     """Chooses among the replies of a step.
 
-    Set in `trainer.v1.sampler.sampler_kwargs`: `run_dir`, `K`, `max_failure_rate`, and `n` and
-    `val_n`, how many replies verl asks for each prompt.
+    Set in `trainer.v1.sampler.sampler_kwargs`: `run_dir`, `K`, `mean_K` (with
+    K=auto), `max_failure_rate`, `metrics` as in `collabllm.metrics`, and `n` and `val_n`, how many
+    replies verl asks for each prompt.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{**kwargs, "poll_interval": _POLL_SECONDS})
         own = self.sampler_kwargs
         self._run_dir = str(own.run_dir)
-        self._K = int(own.K)
+        self._K = int(own.mean_K if own.K == "auto" else own.K)
         self._max_failure_rate = float(own.max_failure_rate)
+        chosen = cast(dict[str, Any], OmegaConf.to_container(own.metrics, resolve=True))
+        self._metrics = make_metrics(chosen)
         self._replies = {"train": int(own.n), "val": int(own.val_n)}
 
     def sample(
@@ -58,8 +63,8 @@ class CollabLLMSampler(ReplayBuffer):  # type: ignore[misc]  # verl ships no typ
                 f"step {global_steps}: no reply has a reward to compare; see "
                 f"{self._run_dir}/conversations/{split} for the reasons"
             )
-        metrics = {**metrics, **step_metrics(records, lost, rate)}
-        return _only(batch, keep), metrics
+        told = step_metrics(records, lost, rate, self._metrics)
+        return _only(batch, keep), {**metrics, **told}
 
 
 def read_records(batch: KVBatchMeta) -> list[ReplyRecord]:

@@ -8,12 +8,13 @@ Knows nothing of verl, Ray or files.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from interaction.task import Task
 from recipe.collabllm.record import FutureRecord, Outcome, ReplyRecord
 from recipe.collabllm.settings import Settings
+from reward.allocation import FuturePlan, staged_mean
 from reward.judge.judge import Judge, JudgeVerdicts
 from reward.metric import Metric, MetricContext, MetricFailed
 from reward.multiturn_reward import conversation_reward, multiturn_reward
@@ -42,10 +43,8 @@ class ReplyScorer:
         """Return the record with scores, reward and outcome."""
         if record.fault:
             return replace(record, outcome=Outcome.FLOOR, mr=self.settings.floor)
-        futures = await asyncio.gather(
-            *(self._future(task, record, future) for future in record.futures)
-        )
-        record = replace(record, futures=list(futures))
+        futures = await self.futures(task, record)
+        record = replace(record, futures=futures)
         valid = [future.scores for future in futures if future.failure is None]
         if not valid:
             return replace(record, outcome=Outcome.LEFT_OUT, mr=None, n_valid=0)
@@ -53,14 +52,19 @@ class ReplyScorer:
         return replace(
             record,
             outcome=Outcome.SCORED,
-            mr=reward.value,
+            mr=_staged(futures, plan) if (plan := self.settings.plan) else reward.value,
             per_metric=dict(reward.per_metric),
             n_valid=reward.n_valid,
             variance=reward.variance,
         )
 
+    async def futures(self, task: Task, record: ReplyRecord) -> list[FutureRecord]:
+        """Return a record's futures, each with scores or a failure; what is scored stays."""
+        scored = (self._future(task, record, future) for future in record.futures)
+        return list(await asyncio.gather(*scored))
+
     async def _future(self, task: Task, record: ReplyRecord, future: FutureRecord) -> FutureRecord:
-        if future.failure is not None:
+        if future.failure is not None or future.reward is not None:
             return future
         conversation = record.conversation(future)
         # The seed of the user: the n replies to a prompt meet the same judge, too.
@@ -75,6 +79,13 @@ class ReplyScorer:
             return replace(future.failed(f"metric: {error}"), judge_usage=_usage(verdicts))
         reward = conversation_reward(scores, self.settings.weights)
         return replace(future, scores=scores, reward=reward, judge_usage=_usage(verdicts))
+
+
+def _staged(futures: Sequence[FutureRecord], plan: FuturePlan) -> float:
+    """Return MR with K=auto: each stage has its share, whatever was handed out."""
+    first = [f.reward for f in futures if f.k < plan.first and f.reward is not None]
+    second = [f.reward for f in futures if f.k >= plan.first and f.reward is not None]
+    return staged_mean(first, second, plan.weight)
 
 
 def _usage(verdicts: JudgeVerdicts | None) -> dict[str, float]:

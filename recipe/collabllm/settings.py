@@ -14,10 +14,11 @@ from typing import Any
 from interaction.registry import Connect, InteractionConfigError, load_users, read_interactions
 from interaction.seeds import derive_seed
 from interaction.user import SimulatedUser
+from reward.allocation import FuturePlan
 from reward.judge.judge import Judge
 from reward.metric import Judged, Metric
 from reward.multiturn_reward import reply_floor
-from reward.registry import make_metric
+from reward.registry import make_metrics
 from reward.weights import check_weights
 from serving.chat_client import ChatClient
 from serving.chat_endpoint import endpoint_from
@@ -36,7 +37,8 @@ class Settings:
     run: str
     outputs: str
     seed: int
-    K: int
+    K: int | str
+    auto_K: Mapping[str, Any]
     window: int
     max_reply_tokens: int
     max_future_tokens: int
@@ -57,11 +59,13 @@ class Settings:
     verbose: bool
 
     def __post_init__(self) -> None:
-        self._at_least(
-            "K",
-            1,
-            "a reply is scored on at least one future; for the reply alone set collabllm.window=0",
-        )
+        if self.K != "auto":
+            self._at_least(
+                "K",
+                1,
+                "a reply is scored on at least one future, or auto; for the reply alone set "
+                "collabllm.window=0",
+            )
         self._at_least("window", 0, "0 scores the reply alone")
         for key in ("max_reply_tokens", "max_future_tokens", "max_user_tokens", "user_attempts"):
             self._at_least(key, 1, "it is a budget")
@@ -89,6 +93,7 @@ class Settings:
             SettingsError: If a metric, weight or user cannot be used.
         """
         self._floor()
+        _ = self.plan
         self.make_user()
         judge = self.make_judge()
         needing = [name for name, m in self.make_metrics().items() if isinstance(m, Judged)]
@@ -105,12 +110,28 @@ class Settings:
             SettingsError: If one does not exist or has no such option.
         """
         try:
-            return {
-                name: make_metric(name, {k: v for k, v in chosen.items() if k != "weight"})
-                for name, chosen in self.metrics.items()
-            }
+            return make_metrics(self.metrics)
         except ValueError as error:
             raise SettingsError(f"collabllm.metrics: {error}") from error
+
+    @property
+    def plan(self) -> FuturePlan | None:
+        """How a group shares its futures with K=auto; None for K of every reply.
+
+        Raises:
+            SettingsError: If the numbers do not go together.
+        """
+        if self.K != "auto":
+            return None
+        try:
+            return FuturePlan(**{k: v for k, v in self.auto_K.items() if k != "timeout_s"})
+        except (TypeError, ValueError) as error:
+            raise SettingsError(f"collabllm.auto_K: {error}") from error
+
+    @property
+    def mean_futures(self) -> int:
+        """Futures of a reply, on average over its group."""
+        return self.plan.mean if self.plan else int(self.K)
 
     @property
     def weights(self) -> dict[str, float]:

@@ -99,9 +99,14 @@ def test_a_run_killed_in_mid_step_resumes_and_leaves_everything(training: Traini
 def test_real_mathematics_trains(training: TrainingFolder) -> None:
     done = training.train(
         "task=math", f"data.source={GSM8K}", "trainer.total_training_steps=2",
-        "collabllm.max_reply_tokens=64", "collabllm.K=2",
+        "collabllm.max_reply_tokens=64",
+        "collabllm.K=auto", "collabllm.auto_K={mean: 2, first: 1, most: 3, timeout_s: 300}",
     )  # fmt: skip
     assert done.returncode == 0
     assert {1, 2} <= set(training.metrics())
-    scored = [r for r in training.conversations("train", 2) if r["outcome"] == "scored"]
-    assert all(len(r["futures"]) == 2 and "accuracy" in r["per_metric"] for r in scored)
+    replies = training.conversations("train", 2)
+    scored = [r for r in replies if r["outcome"] == "scored"]
+    assert all(2 <= len(r["futures"]) <= 3 and "accuracy" in r["per_metric"] for r in scored)
+    for uid in {r["uid"] for r in replies}:  # a group's 4 replies share 8 futures
+        played = [len(r["futures"]) for r in replies if r["uid"] == uid and not r["fault"]]
+        assert sum(played) == min(8, 3 * len(played))

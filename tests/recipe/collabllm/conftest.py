@@ -22,6 +22,7 @@ def raw_settings(**changes: Any) -> dict[str, Any]:
         "outputs": "outputs",
         "seed": 1,
         "K": 2,
+        "auto_K": {"mean": 3, "first": 1, "most": 5, "timeout_s": 60},
         "window": 1,
         "max_reply_tokens": 48,
         "max_future_tokens": 40,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,11 @@ from verl.workers.rollout.replica import TokenOutput
 from interaction.seeds import person_seed
 from interaction.task import Task
 from interaction.user import SimulatorFailed, UserTurn
+from recipe.collabllm import agent_loop
 from recipe.collabllm.agent_loop import CollabLLMAgentLoop, record_of
+from recipe.collabllm.group_budget import GroupBudget
 from recipe.collabllm.record import FutureRecord, ReplyRecord
+from reward.allocation import FuturePlan
 from tests.recipe.collabllm.conftest import raw_settings
 
 
@@ -78,12 +81,28 @@ def play(
     **settings: Any,
 ) -> tuple[AgentLoopOutput, ReplyRecord, FakeServer]:
     """Play one reply as verl would."""
+    server, run = replying(tokenizer, smollm2, task, say, session, step, split, **settings)
+    output = asyncio.run(run)
+    return output, record_of(output.extra_fields)[1], server
+
+
+def replying(
+    tokenizer: PreTrainedTokenizerBase,
+    smollm2: Path,
+    task: Task,
+    say: Callable[[int], str],
+    session: int = 0,
+    step: int = 3,
+    split: str = "train",
+    **settings: Any,
+) -> tuple[FakeServer, Coroutine[Any, Any, AgentLoopOutput]]:
+    """Return what plays one reply as verl would."""
     server = FakeServer(tokenizer, say)
     config = OmegaConf.create(
         {
             "collabllm": raw_settings(**settings),
             "data": {"apply_chat_template_kwargs": {}},
-            "actor_rollout_ref": {"model": {"path": str(smollm2)}, "rollout": {}},
+            "actor_rollout_ref": {"model": {"path": str(smollm2)}, "rollout": {"n": 3}},
         }
     )
     row = {
@@ -108,8 +127,7 @@ def play(
         assert isinstance(output, AgentLoopOutput)
         return output
 
-    output = asyncio.run(run())
-    return output, record_of(output.extra_fields)[1], server
+    return server, run()
 
 
 def test_the_trained_tokens_are_those_that_were_generated(tokenizer, smollm2, trip) -> None:  # type: ignore[no-untyped-def]
@@ -217,6 +235,48 @@ def test_a_future_whose_user_failed_is_played_again_with_the_same_person(
         assert person_seed(first.user_seed) == person_seed(last.user_seed)
         assert (first.failure is None) == (last.resamples == 0)
         assert last.usage["calls"] == last.resamples + 1
+
+
+class HereBudget:
+    """The group's meeting point in this process instead of in Ray's."""
+
+    def __init__(self, budget: GroupBudget) -> None:
+        self.budget = budget
+
+    @property
+    def share(self) -> HereBudget:
+        return self
+
+    def remote(self, *report: Any) -> asyncio.Future[int]:
+        return asyncio.ensure_future(self.budget.share(*report))
+
+
+def test_with_K_auto_the_group_shares_its_futures_and_a_floored_reply_leaves_its_own(
+    tokenizer, smollm2, trip, monkeypatch
+) -> None:  # type: ignore[no-untyped-def]
+    plan = {"mean": 3, "first": 1, "most": 5, "timeout_s": 60}
+    budget = HereBudget(GroupBudget(FuturePlan(3, 1, 5), 60))
+    monkeypatch.setattr(agent_loop, "shared_group_budget", lambda plan, timeout_s: budget)
+
+    async def group() -> list[ReplyRecord]:
+        texts = ("Which city?", "Which city?", "It never ends...")
+        played = (
+            replying(tokenizer, smollm2, trip, lambda i, t=t: t, session=n, K="auto", auto_K=plan)[
+                1
+            ]
+            for n, t in enumerate(texts)
+        )
+        outputs = await asyncio.gather(*played)
+        return [record_of(output.extra_fields)[1] for output in outputs]
+
+    records = asyncio.run(group())
+    assert [len(record.futures) for record in records] == [5, 4, 0]
+    assert all(f.reward is not None for record in records for f in record.futures[:1])
+    assert [f.user_seed for f in records[0].futures][:4] == seeds(records[1])
+    alone = play(
+        tokenizer, smollm2, trip, lambda i: "Hi", split="validation", K="auto", auto_K=plan
+    )
+    assert len(alone[1].futures) == 3
 
 
 def test_a_window_of_zero_plays_no_user(tokenizer, smollm2, trip) -> None:  # type: ignore[no-untyped-def]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.collabllm.group_choice import TooManyFailures, check_failures, step_metrics, trained
-from recipe.collabllm.record import FutureRecord, Outcome
+from recipe.collabllm.record import FutureRecord, Outcome, ReplyRecord
+from reward.metrics.token_amount import TokenAmount
 from tests.recipe.collabllm.conftest import record
 
 FAILED = FutureRecord(0, 1, 2).failed("user: down")
@@ -79,10 +80,29 @@ def test_a_steps_metrics_tell_reward_spread_failures_turns_and_asking() -> None:
     assert metrics["reward/valid_futures"] == 2
     assert metrics["reward/left_out_replies"] == 2
     assert metrics["reward/floored_replies"] == pytest.approx(1 / 3)
-    assert metrics["reward/mr/between_reply_variance"] == pytest.approx(0.04)
+    assert metrics["reward/mr/group_variance"] == pytest.approx(0.04)
+    assert "reward/mr/within_reply_variance" not in metrics  # one future each tells nothing of it
     assert all(isinstance(value, float) for value in metrics.values())
 
 
 def test_a_step_without_any_reward_still_has_metrics() -> None:
     metrics = step_metrics([record(mr=None, futures=[FAILED])], lost=0, failure_rate=1.0)
     assert "reward/mr/mean" not in metrics and metrics["reward/failed_futures"] == 1
+
+
+def test_a_step_with_several_futures_tells_where_the_variance_is_and_the_best_K() -> None:
+    def reply(session: int, *rewards: float) -> ReplyRecord:
+        futures = [FutureRecord(k, 1, 2, reward=r, seconds=1.0) for k, r in enumerate(rewards)]
+        return record("a", session, 0.0, futures=futures, seconds={"reply": 4.0})
+
+    told = step_metrics([reply(0, 0.0, 2.0), reply(1, 5.0, 4.0)], lost=0, failure_rate=0.0)
+    # Pairs by user: differences -5 and -2, mean -3.5; half their variance within, the rest between.
+    assert told["reward/mr/within_reply_variance"] == pytest.approx(4.5 / 2)
+    assert told["reward/mr/between_reply_variance"] == pytest.approx(3.5**2 / 2 - 2.25 / 2)
+    assert told["reward/mr/best_K"] == pytest.approx((4 * 2.25 / 5) ** 0.5)
+
+
+def test_a_steps_metrics_tell_how_many_conversations_cost_the_most_there_is() -> None:
+    costs = [FutureRecord(k, 1, 2, scores={"token_amount": c}) for k, c in enumerate([-1.0, -0.5])]
+    told = step_metrics([record(futures=costs)], 0, 0.0, {"token_amount": TokenAmount()})
+    assert told["reward/token_amount/at_cap"] == 0.5

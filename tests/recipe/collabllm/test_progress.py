@@ -7,10 +7,9 @@ import os
 import subprocess
 import sys
 import time
-from collections import deque
 from pathlib import Path
 
-from recipe.collabllm.progress import describe, followed, validation_rewards
+from recipe.collabllm.progress import Seen, describe, followed, validation_rewards
 
 STEP = {
     "reward/mr/mean": 0.25,
@@ -21,19 +20,19 @@ STEP = {
 
 
 def test_a_step_is_one_line_with_reward_asking_pace_and_time_left() -> None:
-    (line,) = describe(10, 40, STEP, deque())
+    (line,) = describe(10, 40, STEP, Seen())
     assert line == "step  10/40   MR +0.25   asks  50%   usable  75%    12.0 s   about 6 min left"
 
 
 def test_the_last_step_is_done() -> None:
-    (line,) = describe(40, 40, STEP, deque())
+    (line,) = describe(40, 40, STEP, Seen())
     assert line.endswith("done")
 
 
 def test_a_validation_is_a_line_a_source() -> None:
     data = {"val-core/planning/reward/mean@1": 0.5, "val-aux/planning/asks/mean@1": 1.0}
     assert validation_rewards(data) == {"planning": 0.5}
-    (line,) = describe(0, 40, data, deque())
+    (line,) = describe(0, 40, data, Seen())
     assert "held-out planning" in line and "MR +0.50" in line
 
 
@@ -64,3 +63,11 @@ def test_output_of_this_process_and_its_children_goes_to_the_log(tmp_path: Path)
     )  # fmt: skip
     assert done.stdout.split() == ["before", "shown", "after"]
     assert log.read_text().split() == ["hidden", "child"]
+
+
+def test_a_cost_at_its_cap_is_warned_of_once() -> None:
+    seen, data = Seen(), {**STEP, "reward/token_amount/at_cap": 0.25}
+    lines = [*describe(1, 40, data, seen), *describe(2, 40, data, seen)]
+    (warning,) = [line for line in lines if "warning" in line]
+    assert "token_amount is at its cap in 25% of conversations" in warning and "lam" in warning
+    assert not any("warning" in line for line in describe(3, 40, STEP, Seen()))

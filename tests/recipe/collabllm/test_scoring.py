@@ -96,6 +96,17 @@ def test_a_metric_that_fails_drops_its_future_with_the_reason(trip: Task) -> Non
         del _METRICS["always_fails"]
 
 
+def test_with_K_auto_each_stage_has_its_share_whatever_was_handed_out(trip: Task) -> None:
+    plan = {"mean": 4, "first": 1, "most": 9, "timeout_s": 60}
+    settings = read_settings(raw_settings(K="auto", auto_K=plan))
+    told = FutureRecord(0, 1, 2, messages=TOLD, stop="window")
+    silent = [FutureRecord(k, 1, 2, messages=[TOLD[1]], stop="window") for k in range(1, 6)]
+    scored = score(settings, trip, unscored(told, *silent))
+    assert scored.mr == pytest.approx((1 / 3) / 4 - 0.01)  # not / 6
+    again = score(settings, trip, scored)
+    assert again == scored, "what has a score is not scored again"
+
+
 def test_a_judged_metric_asks_the_judge_of_the_settings_and_tells_what_it_cost(
     trip: Task, limits: Path
 ) -> None:

@@ -26,6 +26,9 @@ def test_a_window_of_zero_is_allowed() -> None:
     ("changes", "reason"),
     [
         ({"K": 0}, "collabllm.K=0: a whole number from 1 up"),
+        ({"K": "auto", "auto_K": {"mean": 2, "first": 2, "most": 4}}, "collabllm.auto_K: "),
+        ({"K": "auto", "auto_K": {"mean": 2}}, "collabllm.auto_K: .*first"),
+        ({"K": "many"}, "collabllm.K=many"),
         ({"K": 1.5}, "collabllm.K=1.5"),
         ({"K": True}, "collabllm.K=True"),
         ({"window": -1}, "collabllm.window=-1"),
