@@ -149,7 +149,7 @@ def share_out(noise: GroupNoise, budget: int, most: int) -> list[int]:
     uncertainty = noise.uncertainty(counts)
     while moved := _moved(noise, counts, most):
         less = noise.uncertainty(moved)
-        if less >= uncertainty * (1 - 1e-9):
+        if not less < uncertainty * (1 - 1e-9):
             break
         counts, uncertainty = moved, less
     return counts
@@ -213,6 +213,7 @@ def _user_effects(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _squared_distance(row: Sequence[float], users: Sequence[float]) -> float:
+    """Return the squared distance of a reply's futures from the users' effects; empty: 0."""
     return sum((reward - user) ** 2 for reward, user in zip(row, users, strict=False))
 
 

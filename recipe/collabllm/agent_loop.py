@@ -81,6 +81,15 @@ class CollabLLMAgentLoop(AgentLoopBase):  # type: ignore[misc]  # verl ships no 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput | list[Any]:
         """Return the reply as verl trains it, its record in `extra_fields`."""
         sample = _read_row(row)
+        try:
+            return await self._reply(sample, sampling_params)
+        except Exception:
+            self._leave_group(sample)  # nobody is to wait for a reply that is lost
+            raise
+
+    async def _reply(
+        self, sample: _Sample, sampling_params: dict[str, Any]
+    ) -> AgentLoopOutput | list[Any]:
         policy = VerlPolicy(
             self.server_manager,
             self._tokens,

@@ -120,9 +120,11 @@ class GroupBudget:
     def _decide(self, group: _Group) -> None:
         came = sorted(group.reports)  # by index, not by who was first: the same every time
         stage_one = [group.reports[session] for session in came]
-        shares = self.plan.shares(stage_one, absent=group.n - len(came))
-        group.shares = dict(zip(came, shares, strict=True))
-        group.decided.set()
+        try:
+            shares = self.plan.shares(stage_one, absent=group.n - len(came))
+            group.shares = dict(zip(came, shares, strict=True))
+        finally:  # whatever happens, nobody waits for ever: without shares all get the minimum
+            group.decided.set()
 
     def _forget(self, key: tuple[str, int], group: _Group) -> None:
         if group.timer:

@@ -49,11 +49,14 @@ class ReplyScorer:
         if not valid:
             return replace(record, outcome=Outcome.LEFT_OUT, mr=None, n_valid=0)
         reward = multiturn_reward(valid, self.settings.weights)
+        value, per_metric = reward.value, dict(reward.per_metric)
+        if plan := self.settings.plan:
+            value, per_metric = self._staged(plan, futures)
         return replace(
             record,
             outcome=Outcome.SCORED,
-            mr=_staged(futures, plan) if (plan := self.settings.plan) else reward.value,
-            per_metric=dict(reward.per_metric),
+            mr=value,
+            per_metric=per_metric,
             n_valid=reward.n_valid,
             variance=reward.variance,
         )
@@ -62,6 +65,25 @@ class ReplyScorer:
         """Return a record's futures, each with scores or a failure; what is scored stays."""
         scored = (self._future(task, record, future) for future in record.futures)
         return list(await asyncio.gather(*scored))
+
+    def _staged(
+        self, plan: FuturePlan, futures: Sequence[FutureRecord]
+    ) -> tuple[float, dict[str, float]]:
+        """Return MR and metrics with K=auto: each stage has its share, whatever was handed out."""
+        weights = self.settings.weights
+        valid = [future for future in futures if future.failure is None]
+        first = [future.scores for future in valid if future.k < plan.first]
+        second = [future.scores for future in valid if future.k >= plan.first]
+        value = staged_mean(
+            [conversation_reward(scores, weights) for scores in first],
+            [conversation_reward(scores, weights) for scores in second],
+            plan.weight,
+        )
+        per_metric = {
+            name: staged_mean([s[name] for s in first], [s[name] for s in second], plan.weight)
+            for name in weights
+        }
+        return value, per_metric
 
     async def _future(self, task: Task, record: ReplyRecord, future: FutureRecord) -> FutureRecord:
         if future.failure is not None or future.reward is not None:
@@ -79,13 +101,6 @@ class ReplyScorer:
             return replace(future.failed(f"metric: {error}"), judge_usage=_usage(verdicts))
         reward = conversation_reward(scores, self.settings.weights)
         return replace(future, scores=scores, reward=reward, judge_usage=_usage(verdicts))
-
-
-def _staged(futures: Sequence[FutureRecord], plan: FuturePlan) -> float:
-    """Return MR with K=auto: each stage has its share, whatever was handed out."""
-    first = [f.reward for f in futures if f.k < plan.first and f.reward is not None]
-    second = [f.reward for f in futures if f.k >= plan.first and f.reward is not None]
-    return staged_mean(first, second, plan.weight)
 
 
 def _usage(verdicts: JudgeVerdicts | None) -> dict[str, float]:

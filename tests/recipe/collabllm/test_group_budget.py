@@ -171,6 +171,17 @@ def test_a_report_that_makes_no_sense_is_refused_and_the_group_goes_on(
     assert asyncio.run(play()) == [EVEN] * 3
 
 
+def test_rewards_too_large_to_reckon_with_leave_nobody_waiting() -> None:
+    async def play() -> list[int | BaseException]:
+        budget = GroupBudget(PLAN, LONG_S)
+        huge = (1e300, -1e300, 1e300, -1e300)
+        calls = (report(budget, i, huge) for i in range(3))
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    *others, last = asyncio.run(play())
+    assert others == [1, 1] and isinstance(last, OverflowError)
+
+
 def test_a_group_spread_over_processes_shares_one_budget(tmp_path: Path) -> None:
     import ray
 

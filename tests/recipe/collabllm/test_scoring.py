@@ -103,6 +103,7 @@ def test_with_K_auto_each_stage_has_its_share_whatever_was_handed_out(trip: Task
     silent = [FutureRecord(k, 1, 2, messages=[TOLD[1]], stop="window") for k in range(1, 6)]
     scored = score(settings, trip, unscored(told, *silent))
     assert scored.mr == pytest.approx((1 / 3) / 4 - 0.01)  # not / 6
+    assert scored.per_metric["goal_elicited"] == pytest.approx((1 / 3) / 4)
     again = score(settings, trip, scored)
     assert again == scored, "what has a score is not scored again"
 
