@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from statistics import fmean, pvariance, stdev, variance
@@ -12,9 +13,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.common_random_numbers import Setting, measure, play_group, ratio_interval
+from benchmarks import common_random_numbers
+from benchmarks.common_random_numbers import (
+    Setting,
+    StochasticPolicy,
+    make_metrics,
+    measure,
+    play,
+    play_group,
+    ratio_interval,
+)
 from data.planning.domains import load_domains
 from data.planning.problem import distinct_problems
+from interaction.conversation import Conversation
+from interaction.policy import PolicyTurn
 from interaction.seeds import derive_random
 from reward.variance import (
     Group,
@@ -274,6 +286,24 @@ class TestCommonRandomNumbers:
         assert shared.shape == own.shape == (3, 3, 2)
         assert (shared == again).all()
         assert np.ptp(own, axis=0).any()
+
+    def test_equal_replies_of_a_settled_policy_differ_only_by_users_of_their_own(self) -> None:
+        class Settled(StochasticPolicy):
+            async def reply(self, *args: object) -> PolicyTurn:
+                return PolicyTurn("Fine.")
+
+        task = next(distinct_problems(load_domains(), derive_random(0, "problems")))
+        domain = next(d for d in load_domains() if d.name == task.metadata["domain"])
+        policy = Settled(task, domain)
+        asked = " ".join(domain.slots[fact.slot].questions[0] for fact in task.goal.facts)
+        talk = Conversation().add("user", "Help me plan.").add("assistant", asked)
+        group = common_random_numbers.Group(policy, (talk,) * 6, given=1)
+        shared, own = (
+            asyncio.run(play(group, make_metrics(), 4, 1, seed=1, shared=together))
+            for together in (True, False)
+        )
+        assert not np.ptp(shared, axis=0).any()
+        assert np.ptp(own, axis=0).any() and np.ptp(shared, axis=1).any()
 
     def test_the_interval_of_a_ratio_holds_the_ratio(self) -> None:
         ratio, low, high = ratio_interval([1.0, 2.0, 3.0, 2.0], [2.0, 4.0, 6.0, 5.0])
