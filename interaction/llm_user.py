@@ -115,6 +115,15 @@ class LLMUser:
         """Return what the person of a seed speaks, as an ISO 639-1 code."""
         return sample_persona(seed, self._personas).language
 
+    def check(self, task: Task) -> None:
+        """Look, before a run, for what this user needs of a task.
+
+        Raises:
+            ValueError: If the goal is empty.
+        """
+        if not task.goal.summary.strip():
+            raise ValueError(_empty_goal(task))
+
     async def open(self, task: Task, seed: int) -> UserTurn:
         """Take the first turn: the request as this person would put it.
 
@@ -138,7 +147,7 @@ class LLMUser:
 
     async def _turn(self, task: Task, heard: Conversation, seed: int) -> UserTurn:
         if not task.goal.summary.strip():
-            raise SimulatorFailed(f"task {task.task_id}: its goal is empty; nothing to play")
+            raise SimulatorFailed(_empty_goal(task))
         persona = sample_persona(seed, self._personas)
         moment = _Moment(task, heard, persona, seed)
         messages = turn_messages(task, persona, self._description, heard)
@@ -168,6 +177,13 @@ class LLMUser:
         said = answer.value
         text = _without(said.thought, without_thinking(said.message))
         return _read(moment, text, said.done, said.model_dump_json(), answer.usage)
+
+
+def _empty_goal(task: Task) -> str:
+    return (
+        f"task {task.task_id!r}: its goal is empty, so there is nobody to play; put what the user "
+        "wants into goal.summary, or leave the row out"
+    )
 
 
 def _without(thought: str, text: str) -> str:

@@ -104,15 +104,22 @@ def check_judge(settings: Settings) -> None:
 
 
 def check_tasks(path: str | Path, settings: Settings) -> None:
-    """Check that a file's tasks have what the metrics need.
+    """Check that a file's tasks have what the metrics and the simulated user need.
 
     Raises:
-        PreflightError: If one has not; names row, metric, key and remedy.
+        PreflightError: If one has not; names row, metric or user, key and remedy.
     """
     try:
         check_fit(read_tasks(path), settings.make_metrics())
     except TaskUnfit as error:
         raise PreflightError(f"{path}: {error}") from error
+    check = getattr(settings.make_user(), "check", None)
+    for number, task in enumerate(read_tasks(path)) if check else ():
+        try:
+            check(task)
+        except ValueError as error:
+            where = f"{path}: row {number}: user {settings.user}"
+            raise PreflightError(f"{where}: {error}") from error
 
 
 def check_model(path: str | Path, trusted: bool, max_length: int) -> ChatTokens:

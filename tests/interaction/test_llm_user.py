@@ -229,7 +229,7 @@ def test_a_model_that_does_not_answer_is_a_failure(trip: Task) -> None:
 
 
 def test_an_empty_goal_is_refused_before_any_call(trip: Task) -> None:
-    with pytest.raises(SimulatorFailed, match="planning/trip/1: its goal is empty"):
+    with pytest.raises(SimulatorFailed, match="planning/trip/1': its goal is empty"):
         answer(replace(trip, goal=Goal(" ")), ChatFailed("not called"))
 
 

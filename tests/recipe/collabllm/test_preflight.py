@@ -16,6 +16,7 @@ from recipe.collabllm.hardware import GIB
 from recipe.collabllm.preflight import PreflightError
 from recipe.collabllm.settings import Settings, read_settings
 from tests.data.test_parquet import example
+from tests.recipe.collabllm.conftest import raw_settings
 
 
 @pytest.fixture
@@ -143,3 +144,18 @@ def test_numbers_that_cannot_work_are_named(words: list[str], reason: str) -> No
 
 def test_the_defaults_pass() -> None:
     preflight.check_numbers(*read())  # type: ignore[arg-type]
+
+
+def test_a_task_that_metric_or_user_cannot_use_is_named_with_its_row(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "rows.parquet", [example("a"), example("")], "train")
+    preflight.check_tasks(file, read_settings(raw_settings()))
+    unscorable = raw_settings(metrics={"accuracy": {"weight": 1.0}})
+    with pytest.raises(
+        PreflightError, match=r"rows.parquet: row 0: metric accuracy: .*ground_truth"
+    ):
+        preflight.check_tasks(file, read_settings(unscorable))
+    person = {"name": "llm", "class_name": "interaction.llm_user.LLMUser"}
+    config = {"endpoint": {"model": "m", "base_url": "http://127.0.0.1:1/v1"}}
+    played = raw_settings(user="llm", interaction=[{**person, "config": config}])
+    with pytest.raises(PreflightError, match="row 1: user llm: .*goal is empty.*goal.summary"):
+        preflight.check_tasks(file, read_settings(played))
