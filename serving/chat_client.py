@@ -84,6 +84,35 @@ class ChatClient:
         arguments = self._arguments(messages, form, seed, max_tokens)
         return await self._answer(arguments, lambda text: read_form(text, form))
 
+    async def said(
+        self,
+        messages: Sequence[Message],
+        read: Callable[[Any], T],
+        *,
+        seed: int,
+        max_tokens: int | None = None,
+    ) -> ChatAnswer[T]:
+        """Answer with what `read` finds in the endpoint's response; never kept.
+
+        Args:
+            messages: Ends with what is to be answered.
+            read: Raises `CallFault` for a response that is of no use.
+            seed, max_tokens: See `ChatModel`.
+
+        Raises:
+            ChatFailed: If there is no response of use after all retries.
+        """
+        usage = Usage()
+        try:
+            value = await self._tries(
+                self._arguments(messages, None, seed, max_tokens), usage, read
+            )
+        finally:
+            used = usage.by_name(self.endpoint)
+            self.totals.add(used)
+        self.totals.answers += 1
+        return ChatAnswer(value, used)
+
     async def probe(self) -> None:
         """Check, without a second try, that the endpoint answers and has the model.
 
@@ -122,7 +151,7 @@ class ChatClient:
         usage = Usage()
         try:
             kept = self._cache.get(question) if self._cache else None
-            text = await self._tries(arguments, usage) if kept is None else kept
+            text = await self._tries(arguments, usage, text_of) if kept is None else kept
             value = read(text)
         except ChatUnreadable:
             self.totals.failures["unreadable"] += 1
@@ -136,7 +165,7 @@ class ChatClient:
             self._cache.put(question, text)
         return ChatAnswer(value, used)
 
-    async def _tries(self, arguments: Arguments, usage: Usage) -> str:
+    async def _tries(self, arguments: Arguments, usage: Usage, read: Callable[[Any], T]) -> T:
         backoff = Backoff(self.endpoint.max_attempts, self.endpoint.max_wait_s)
         retrying = AsyncRetrying(
             sleep=self._sleep,
@@ -147,12 +176,12 @@ class ChatClient:
             reraise=True,
         )
         try:
-            return await retrying(self._try, arguments, usage)
+            return await retrying(self._try, arguments, usage, read)
         except CallFault as fault:
             failure = fault
         raise self._failed(failure, backoff.verdict)
 
-    async def _try(self, arguments: Arguments, usage: Usage) -> str:
+    async def _try(self, arguments: Arguments, usage: Usage, read: Callable[[Any], T]) -> T:
         sent = arguments()
         if "seed" in sent:  # after a useless answer the same seed would give it again
             sent["seed"] = (sent["seed"] + usage.useless) % SEEDS
@@ -161,7 +190,7 @@ class ChatClient:
                 lambda sdk: sdk.chat.completions.create(**sent), usage
             )
             usage.count(response)
-            return text_of(response)
+            return read(response)
         except CallFault as fault:
             self.totals.failures[fault.kind] += 1
             usage.useless += fault.kind in _USELESS
@@ -170,7 +199,7 @@ class ChatClient:
                 raise
             logger.warning("%r takes no %s; going on without it: %s", self, refused, fault)
         self._refused.add(refused)
-        return await self._try(arguments, usage)
+        return await self._try(arguments, usage, read)
 
     def _log_retry(self, state: RetryCallState) -> None:
         fault = state.outcome.exception() if state.outcome else None

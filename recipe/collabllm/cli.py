@@ -14,6 +14,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from recipe.collabllm.offline_commands import Family, User, add_offline_commands
+
 app = typer.Typer(
     help="Train language models to work with their user over several turns, with verl.",
     no_args_is_help=True,
@@ -38,20 +40,6 @@ class Engine(str, Enum):
 
     LLAMACPP = "llamacpp"
     SGLANG = "sglang"
-
-
-class User(str, Enum):
-    """Who plays the user."""
-
-    AGENDA = "agenda"
-    LLM = "llm"
-
-
-class Family(str, Enum):
-    """The task's family."""
-
-    PLANNING = "planning"
-    MATH = "math"
 
 
 def say(text: str) -> None:
@@ -152,6 +140,9 @@ def chat(
         return
     chosen = [f"interaction={user.value}", *chosen]
     chat_with_user(chosen, model, conversations, turns, save, say, seed=seed)
+
+
+add_offline_commands(app, say)
 
 
 @users_app.callback()

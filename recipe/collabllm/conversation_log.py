@@ -39,7 +39,7 @@ def read_step(run_dir: str | Path, split: str, step: int) -> list[ReplyRecord]:
         FileNotFoundError: If the step was not written.
     """
     text = step_file(run_dir, split, step).read_text(encoding="utf-8")
-    return [ReplyRecord.from_json(line) for line in text.splitlines()]
+    return [ReplyRecord.from_json(line) for line in text.split("\n") if line]
 
 
 def logged_steps(run_dir: str | Path, split: str) -> list[int]:

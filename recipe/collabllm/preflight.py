@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from transformers import AutoConfig, AutoTokenizer
 
 from data.parquet import read_prompts, read_tasks
 from interaction.chat import ChatFailed
+from interaction.task import Task
 from recipe.collabllm.hardware import GIB, available_memory, free_disk
 from recipe.collabllm.settings import Settings, connect_judge, connect_user
 from reward.metric import TaskUnfit
@@ -113,8 +114,10 @@ def check_tasks(path: str | Path, settings: Settings) -> None:
         check_fit(read_tasks(path), settings.make_metrics())
     except TaskUnfit as error:
         raise PreflightError(f"{path}: {error}") from error
-    check = getattr(settings.make_user(), "check", None)
-    for number, task in enumerate(read_tasks(path)) if check else ():
+    check: Callable[[Task], None] | None = getattr(settings.make_user(), "check", None)
+    if check is None:
+        return
+    for number, task in enumerate(read_tasks(path)):
         try:
             check(task)
         except ValueError as error:

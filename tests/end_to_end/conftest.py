@@ -64,7 +64,7 @@ class TrainingFolder:
 
     def conversations(self, split: str, step: int) -> list[dict[str, Any]]:
         file = self.run / "conversations" / split / f"step_{step:06d}.jsonl"
-        return [json.loads(line) for line in file.read_text().splitlines()]
+        return [json.loads(line) for line in file.read_text().split("\n") if line]
 
     def metrics(self) -> dict[int, dict[str, float]]:
         """Return verl's metrics by step, over all starts of the run."""
