@@ -128,9 +128,8 @@ class Sandbox:
     ) -> tuple[list[supervisor.Event], float]:
         async with self._turn():
             started = time.monotonic()
-            async with supervisor.processes(self._package_paths()) as process:
-                supervisor.hand_over(process, frames)
-                seen = [e async for e in supervisor.events(process, token, self.limits.wall_s)]
+            async with supervisor.processes(self._package_paths(), frames) as output:
+                seen = [e async for e in supervisor.events(output, token, self.limits.wall_s)]
             elapsed_s = time.monotonic() - started
         if seen[-1]["event"] == "unavailable":
             raise SandboxUnavailable(unavailable(seen[-1]["missing"]))

@@ -1,7 +1,7 @@
 """Starts a run's processes, reads their events, and ends them all.
 
-Promises: never blocks the event loop; when a run ends, is cancelled or runs out of time, no
-process of it is left; an event without the run's token is not believed. Knows nothing of tests.
+Promises: waits without blocking the event loop; when a run ends, is cancelled or runs out of time,
+no process of it is left; an event without the run's token is not believed. Knows nothing of tests.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ Event = Mapping[str, Any]
 _LAST = ("done", "timeout", "ended", "unavailable", "broken", "unloaded")
 START_S = 30.0  # until `ready`; a machine under load takes its time
 _GRACE_S = 5.0  # for the launcher to kill and bury
+_POLL_S = 0.002  # between two looks whether it has ended
 _MOST_BYTES = 8 * 1024 * 1024  # of all events; reading more at once would hold up the loop
 _HERE = Path(__file__).parent
 _BOOT = (
@@ -51,55 +53,92 @@ def library_paths() -> list[str]:
 
 
 @asynccontextmanager
-async def processes(packages: Sequence[str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Start the launcher; leaving the context ends it and everything it started."""
-    process = await asyncio.create_subprocess_exec(
-        interpreter(),
-        *("-s", "-S", "-X", "utf8", "-c", _BOOT),
-        *(str(_HERE), f"sandbox of {os.getpid()}", *packages),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
+async def processes(
+    packages: Sequence[str], frames: Sequence[Mapping[str, object]]
+) -> AsyncIterator[asyncio.StreamReader]:
+    """Start the launcher on a job and give what it writes; leaving the context ends all of it.
+
+    Args:
+        packages: Folders that tests and code may import from.
+        frames: The job, as the launcher reads it.
+    """
+    loop = asyncio.get_running_loop()
+    process = _launch(packages)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    output = asyncio.StreamReader(_MOST_BYTES)
+    with ExitStack() as ends:
+        ends.callback(process.stdout.close)
+        try:
+            sender, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, process.stdin)
+            ends.callback(_drop, sender)
+            receiver, _ = await loop.connect_read_pipe(
+                lambda: asyncio.StreamReaderProtocol(output), process.stdout
+            )
+            ends.callback(receiver.close)
+            _hand_over(sender, frames)
+            yield output
+        finally:
+            await _end(process)
+
+
+def _launch(packages: Sequence[str]) -> subprocess.Popen[bytes]:
+    # Not asyncio's own subprocess: it connects the pipes in a task, and if that one is cancelled,
+    # as it is when all tasks are, waiting for the process never ends (Python 3.11).
+    return subprocess.Popen(  # noqa: S603
+        [
+            *(interpreter(), "-s", "-S", "-X", "utf8", "-c", _BOOT),
+            *(str(_HERE), f"sandbox of {os.getpid()}", *packages),
+        ],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         env=_ENVIRONMENT,
         cwd="/",
         start_new_session=True,
-        limit=_MOST_BYTES,
     )
-    try:
-        yield process
-    finally:
-        await _end(process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Have the launcher end its run; if it does not, all its processes die with it."""
-    try:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), _GRACE_S)
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-
-
-def hand_over(process: asyncio.subprocess.Process, frames: Sequence[Mapping[str, object]]) -> None:
+def _hand_over(sender: asyncio.WriteTransport, frames: Sequence[Mapping[str, object]]) -> None:
     """Write the job's frames and end the input."""
-    assert process.stdin is not None
     for frame in frames:
         body = json.dumps(frame).encode()
-        process.stdin.write(len(body).to_bytes(4, "big") + body)
-    process.stdin.close()
+        sender.write(len(body).to_bytes(4, "big") + body)
+    sender.close()
 
 
-async def events(
-    process: asyncio.subprocess.Process, token: str, wall_s: float
-) -> AsyncIterator[Event]:
+def _drop(sender: asyncio.WriteTransport) -> None:
+    """Close the input, whatever of it has not been read."""
+    sender.close()
+    if sender.get_write_buffer_size():
+        sender.abort()
+
+
+async def _end(process: subprocess.Popen[bytes]) -> None:
+    """Have the launcher end its run; if it does not, all its processes die with it.
+
+    Whoever is cancelled meanwhile hears of it afterwards: a launcher that is killed before it has
+    buried its processes leaves them to others.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    for stop in (process.terminate, process.kill):
+        stop()  # does nothing once it has ended
+        deadline = time.monotonic() + _GRACE_S
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                await asyncio.sleep(_POLL_S)
+            except asyncio.CancelledError as error:
+                cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+async def events(output: asyncio.StreamReader, token: str, wall_s: float) -> AsyncIterator[Event]:
     """Yield what a run reports, at last `timeout` or `ended` if it does not say `done`.
 
     Args:
-        process: The launcher.
+        output: What the launcher writes.
         token: What every event must carry.
         wall_s: How long it may take from `ready` on.
 
@@ -110,7 +149,7 @@ async def events(
     deadline = time.monotonic() + START_S
     while left > 0:
         try:
-            line = await asyncio.wait_for(_line(process), deadline - time.monotonic())
+            line = await _line_within(output, deadline - time.monotonic())
             event = _event(line, token)
             left -= len(line)
         except asyncio.TimeoutError:
@@ -125,10 +164,22 @@ async def events(
     yield {"event": "ended"}
 
 
-async def _line(process: asyncio.subprocess.Process) -> bytes:
-    assert process.stdout is not None
+async def _line_within(output: asyncio.StreamReader, seconds: float) -> bytes:
+    # Not `wait_for`: before Python 3.12 it forgets that it was cancelled if the line comes at the
+    # same moment.
+    reading = asyncio.ensure_future(_line(output))
     try:
-        return await process.stdout.readline()
+        await asyncio.wait({reading}, timeout=max(seconds, 0))
+        if seconds <= 0 or not reading.done():
+            raise asyncio.TimeoutError
+        return reading.result()
+    finally:
+        reading.cancel()
+
+
+async def _line(output: asyncio.StreamReader) -> bytes:
+    try:
+        return await output.readline()
     except ValueError:  # longer than all events may be
         return b""
 

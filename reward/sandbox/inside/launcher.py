@@ -102,12 +102,12 @@ def _start_tests(settings: dict[str, object], nothing: int, wardens: list[int]) 
 
     held = os.dup(0)
     os.dup2(nothing, 0)
-    wardens.append(jail.fork_jailed(settings, [requests[0], answers[1]], serve))
+    _fork(settings, [requests[0], answers[1]], serve, wardens)
     os.close(requests[0])
     os.close(answers[1])
     os.dup2(held, 0)
     kept = [answers[0], requests[1], _VERDICT, nothing]
-    wardens.append(jail.fork_jailed(settings, kept, test))
+    _fork(settings, kept, test, wardens)
 
 
 def _start_query(settings: dict[str, object], nothing: int, wardens: list[int]) -> None:
@@ -119,7 +119,21 @@ def _start_query(settings: dict[str, object], nothing: int, wardens: list[int]) 
         if _is_ready(settings, layers, report, None):
             report(event="done", **query_process.run_query(job))
 
-    wardens.append(jail.fork_jailed(settings, [_VERDICT, nothing], query))
+    _fork(settings, [_VERDICT, nothing], query, wardens)
+
+
+def _fork(
+    settings: dict[str, object], kept: list[int], body: jail.Body, wardens: list[int]
+) -> None:
+    """Start a warden; being told to end waits until the warden is known, or it would be missed."""
+
+    def unblocked(layers: list[str]) -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        body(layers)
+
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    wardens.append(jail.fork_jailed(settings, kept, unblocked))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
 
 def _handed_over(nothing: int) -> dict[str, object]:

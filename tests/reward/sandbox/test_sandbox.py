@@ -7,7 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Coroutine
+from pathlib import Path
 
 import psutil
 import pytest
@@ -223,6 +226,97 @@ def left_over() -> list[int]:
     return [p.pid for p in psutil.process_iter(["cmdline"]) if mine in (p.info["cmdline"] or [])]
 
 
+def all_gone() -> bool:
+    """Say whether no child is left, not even to bury, nor a process of a run a moment later."""
+    if psutil.Process().children():
+        return False
+    deadline = time.monotonic() + 1
+    while left_over() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not left_over()
+
+
+def open_pipes() -> set[str]:
+    """Name this process's file descriptors that are pipes."""
+    links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return {f"{path.name} {target}" for path in links if "pipe:" in (target := os.readlink(path))}
+
+
+def run_and_leave(main: Coroutine[None, None, list[str]]) -> list[str]:
+    """Run it in a loop of its own as `asyncio.run` does, but wait for no task that goes on."""
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        loop.close()
+
+
+class TestCancellingEveryTask:
+    """What `asyncio.run` does after an exception: tasks of asyncio's own are cancelled too."""
+
+    @pytest.mark.timeout(60)
+    @pytest.mark.parametrize("after_ms", [0, 5, 20, 50, 100, 300])
+    @pytest.mark.parametrize("kind", ["tests", "query"])
+    def test_ends_all_tasks_and_processes(
+        self, after_ms: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        before = open_pipes()
+        began = time.monotonic()
+        assert run_and_leave(self._pending(kind, steps=0, seconds=after_ms / 1000)) == []
+        assert time.monotonic() - began < after_ms / 1000 + 4
+        assert all_gone()
+        assert open_pipes() <= before
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.timeout(60)
+    def test_at_each_of_the_first_steps_of_the_loop(self) -> None:
+        for steps in range(12):
+            assert run_and_leave(self._pending("tests", steps, seconds=0)) == [], steps
+            assert all_gone(), steps
+
+    @pytest.mark.timeout(60)
+    def test_while_the_processes_are_being_ended(self) -> None:
+        async def twice() -> list[str]:
+            task = asyncio.create_task(self._run("tests"))
+            while len(left_over()) < 3:
+                await asyncio.sleep(0.02)
+            for _ in range(3):
+                task.cancel()
+                await asyncio.sleep(0)
+            return await self._cancel_all()
+
+        assert run_and_leave(twice()) == []
+        assert all_gone()
+
+    async def _pending(self, kind: str, steps: int, seconds: float) -> list[str]:
+        """Start four runs, cancel all tasks, and return those that go on."""
+        started = [asyncio.create_task(self._run(kind)) for _ in range(4)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await asyncio.sleep(seconds)
+        pending = await self._cancel_all()
+        assert all(task.cancelled() for task in started if task.done())
+        return pending
+
+    async def _run(self, kind: str) -> None:
+        sandbox = Sandbox(Limits(cpu_s=60, wall_s=60), at_once=4)
+        if kind == "tests":
+            await sandbox.run_tests(TestTime.LOOP, "assert f()")
+        else:
+            count = "with recursive n(i) as (select 1 union all select i + 1 from n) "
+            await sandbox.run_query("create table t(x);", f"{count} select max(i) from n")
+
+    async def _cancel_all(self) -> list[str]:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        if not tasks:
+            return []
+        _, pending = await asyncio.wait(tasks, timeout=3)
+        return [str(task) for task in pending]
+
+
 class TestTime:
     LOOP = "def f():\n    while True: pass\n"
 
@@ -342,17 +436,13 @@ class TestProtections:
 
 @pytest.mark.parametrize("token", ["stolen", "right"])
 def test_only_events_with_the_token_of_the_run_are_believed(token: str) -> None:
-    ready, done = ({"token": token, "event": event} for event in ("ready", "done"))
-    script = f"print({json.dumps(ready)!r}); print({json.dumps(done)!r})"
+    lines = [json.dumps({"token": token, "event": event}) for event in ("ready", "done")]
 
     async def listen() -> list[str]:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", script), stdout=asyncio.subprocess.PIPE
-        )
-        try:
-            return [event["event"] async for event in events(process, "right", 5.0)]
-        finally:
-            await process.wait()
+        output = asyncio.StreamReader()
+        output.feed_data("".join(f"{line}\n" for line in lines).encode())
+        output.feed_eof()
+        return [event["event"] async for event in events(output, "right", 5.0)]
 
     if token == "right":
         assert asyncio.run(listen()) == ["ready", "done"]
