@@ -226,9 +226,14 @@ def left_over() -> list[int]:
     return [p.pid for p in psutil.process_iter(["cmdline"]) if mine in (p.info["cmdline"] or [])]
 
 
-def all_gone() -> bool:
-    """Say whether no child is left, not even to bury, nor a process of a run a moment later."""
-    if psutil.Process().children():
+def children() -> set[int]:
+    """Return this process's children, those to be buried included."""
+    return {child.pid for child in psutil.Process().children()}
+
+
+def all_gone(before: set[int]) -> bool:
+    """Say whether no new child is left, not even to bury, nor a process of a run a moment later."""
+    if children() - before:
         return False
     deadline = time.monotonic() + 1
     while left_over() and time.monotonic() < deadline:
@@ -261,19 +266,20 @@ class TestCancellingEveryTask:
         self, after_ms: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-        before = open_pipes()
+        before, others = open_pipes(), children()
         began = time.monotonic()
         assert run_and_leave(self._pending(kind, steps=0, seconds=after_ms / 1000)) == []
         assert time.monotonic() - began < after_ms / 1000 + 4
-        assert all_gone()
+        assert all_gone(others)
         assert open_pipes() <= before
         assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.timeout(60)
     def test_at_each_of_the_first_steps_of_the_loop(self) -> None:
+        others = children()
         for steps in range(12):
             assert run_and_leave(self._pending("tests", steps, seconds=0)) == [], steps
-            assert all_gone(), steps
+            assert all_gone(others), steps
 
     @pytest.mark.timeout(60)
     def test_while_the_processes_are_being_ended(self) -> None:
@@ -286,8 +292,9 @@ class TestCancellingEveryTask:
                 await asyncio.sleep(0)
             return await self._cancel_all()
 
+        others = children()
         assert run_and_leave(twice()) == []
-        assert all_gone()
+        assert all_gone(others)
 
     async def _pending(self, kind: str, steps: int, seconds: float) -> list[str]:
         """Start four runs, cancel all tasks, and return those that go on."""
