@@ -6,11 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from interaction.task import Fact, Goal, Task
 
 # Before torch or transformers are imported anywhere: no test looks anything up on a hub.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# How long an example takes says more about the machine's load than about the code.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 PROJECT = Path(__file__).parent.parent
 SHARED_DATA = PROJECT.parent / "shared" / "data"
