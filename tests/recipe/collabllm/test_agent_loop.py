@@ -70,18 +70,9 @@ def tokenizer(smollm2: Path) -> PreTrainedTokenizerBase:
     return AutoTokenizer.from_pretrained(smollm2)
 
 
-def play(
-    tokenizer: PreTrainedTokenizerBase,
-    smollm2: Path,
-    task: Task,
-    say: Callable[[int], str],
-    session: int = 0,
-    step: int = 3,
-    split: str = "train",
-    **settings: Any,
-) -> tuple[AgentLoopOutput, ReplyRecord, FakeServer]:
-    """Play one reply as verl would."""
-    server, run = replying(tokenizer, smollm2, task, say, session, step, split, **settings)
+def play(*reply: Any, **options: Any) -> tuple[AgentLoopOutput, ReplyRecord, FakeServer]:
+    """Play one reply as verl would; see `replying` for what it takes."""
+    server, run = replying(*reply, **options)
     output = asyncio.run(run)
     return output, record_of(output.extra_fields)[1], server
 
